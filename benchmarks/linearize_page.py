@@ -8,10 +8,22 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
-from fathometer.report import BLUE, GREY, ORANGE, PALETTE, legend_above, new_figure, save_figure
+from fathometer.report import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALETTE,
+    column_figure,
+    for_print,
+    legend_above,
+    save_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PAGE, PICTURE = ROOT / "docs" / "linearize.md", ROOT / "docs" / "images" / "linearize.svg"
 IMAGES = ("resnet20", "resnet32", "resnet44", "resnet56", "resnet110", "vgg16", "resnet18", "mobilenet_v2")
@@ -73,9 +85,10 @@ def greedy_rows() -> Iterator[Row]:
                 yield {"network": name, "criterion": criterion, **scores, "seconds": run["seconds"]}
 
 
-def draw(records: dict[str, Any]) -> None:
+@for_print
+def draw(records: dict[str, Any]) -> Figure:
     """Draw the rank correlations of every network."""
-    figure = new_figure(7.2, 2.8)
+    figure = column_figure(2, 2.8)
     axes = figure.subplots()
     rows = correlations(records, "correlation with divergence")
     colours = dict(zip(records, [BLUE, ORANGE, *PALETTE[2:], GREY], strict=False))
@@ -85,7 +98,7 @@ def draw(records: dict[str, Any]) -> None:
     axes.set_xticks(range(len(rows)), [str(row["criterion"]) for row in rows], rotation=25, ha="right")
     axes.set_ylabel("rank correlation with\nthe measured divergence")
     legend_above(figure, axes.get_legend_handles_labels()[0])
-    save_figure(figure, PICTURE)
+    return figure
 
 
 def page() -> str:
@@ -285,7 +298,7 @@ def _missing(records: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Write the page and its picture."""
-    draw(measured())
+    save_figure(draw(measured()), PICTURE)
     PAGE.write_text(page(), "utf-8")
 
 

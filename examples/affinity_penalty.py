@@ -249,12 +249,15 @@ def picture(trials: pd.DataFrame) -> Figure:
                 right.scatter(rows[f"affinity {site}"], rows[f"r2 {site}"], 12, marker=marker, **dots)
         linear = of_task[of_task.case == "linear"].accuracy.mean()
         left.axhline(linear, color=colour, linestyle=":", linewidth=0.9)
-        left.scatter([], [], 12, marker=marker, facecolors="none", edgecolors=colour, label=f"{task}?")
+        for words, fill in (("penalty", "none"), ("no penalty", colour)):
+            label = f"{task}? {words}"
+            left.scatter([], [], 12, marker=marker, facecolors=fill, edgecolors=colour, label=label)
+        left.plot([], [], color=colour, linestyle=":", label=f"{task}? linear network")
     left.set(xlabel="mean score of the three ReLUs", ylabel="accuracy", ylim=(0, 1.02))
-    left.set_title("full: no penalty, dotted: a linear network")
+    left.set_title("what the penalty costs")
     left.legend(loc="lower left")
     right.set(xlabel="score of a ReLU", ylabel="$R^2$ of the best affine map")
-    right.set_title("a low score need not mean bent")
+    right.set_title("a low score does not imply a low $R^2$")
     return figure
 
 

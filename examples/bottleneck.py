@@ -14,13 +14,21 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
 from fathometer import write_report
 from fathometer.leaky import LeakySweep, grid, preset, sweep
 from fathometer.progress import progress_bar
-from fathometer.report import PALETTE, new_figure, save_figure
+from fathometer.report import (
+    column_figure,
+    for_print,
+    legend_above,
+    note_below,
+    save_figure,
+    series_style,
+)
 
 RANKS = (2, 3, 4, 5)
 
@@ -49,25 +57,26 @@ def table(found: LeakySweep) -> Table:
     return view
 
 
-def picture(found: LeakySweep, path: Path) -> None:
+@for_print
+def picture(found: LeakySweep) -> Figure:
     """Left the cost of identity along p, right the affinity score of ReLU."""
-    figure = new_figure(10, 3.8)
+    figure = column_figure(2, 2.7)
     left, right = figure.subplots(1, 2)
-    for run, colour in zip(found.runs, PALETTE, strict=False):
-        points = run.measures.points
-        for axes, column in ((left, "cost_of_identity"), (right, "affinity")):
-            label = f"$k^*$ = {run.task.rank}"
-            axes.plot(points.p, points[column], color=colour, marker="o", markersize=3.5, label=label)
-        left.axhline(run.task.rank or 0, color=colour, linestyle=":", linewidth=0.8)
-    left.set(yscale="log", ylabel="cost of identity", xlabel="p")
+    for number, run in enumerate(found.runs):
+        points, looks = run.measures.points, series_style(number)
+        left.plot(points.p, points["cost_of_identity"], label=f"k* = {run.task.rank}", **looks)
+        right.plot(points.p, points["affinity"], **looks)
+        left.axhline(run.task.rank or 0, color=looks["color"], linestyle=":", linewidth=0.8)
+    left.set(yscale="log", ylabel="cost of identity (dimensions, log scale)")
     left.set_yticks([2, 3, 4, 5, 10, 100, 1000], ["2", "3", "4", "5", "10", "100", "1000"])
     left.minorticks_off()
-    right.set(ylabel="affinity score of ReLU", xlabel="p")
-    right.set_ylim(None, 1.01)
+    right.set(ylabel="affinity score of ReLU", ylim=(None, 1.01))
     for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    right.legend(frameon=False, fontsize=9, loc="lower center")
-    save_figure(figure, path)
+        axes.set_xlabel("position p along the path")
+    legend_above(figure, left.get_legend_handles_labels()[0])
+    parts = ["k*: rank of the task, dotted", "p: from 0, the input of the first layer, to 1, the output"]
+    note_below(figure, parts, "; ")
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -78,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     found = train(options.seed)
-    picture(found, options.out / "bottleneck.png")
+    save_figure(picture(found), options.out / "bottleneck.png")
     write_report(found, options.out / "bottleneck.html", title="Four Leaky ResNets and their bottlenecks")
     console = Console(highlight=False)
     console.print(table(found))

@@ -15,11 +15,13 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
@@ -28,7 +30,16 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer import Sounding, measure, write_report
 from fathometer.progress import progress_bar
-from fathometer.report import BLUE, RED, new_figure, save_figure
+from fathometer.report import (
+    BLUE,
+    DARK,
+    RED,
+    SMALL_SIZE,
+    column_figure,
+    for_print,
+    legend_above,
+    save_figure,
+)
 
 WIDTH, BLOCKS = 16, 8  # 17 ReLU calls: one after the stem, two in each block
 TRAINING, SAMPLES = 1000, 128  # of 1797 images; the other 797 make 6 batches to measure, 29 are left over
@@ -191,23 +202,28 @@ def findings(trials: Trials) -> Table:
     return view
 
 
-def picture(trials: Trials, path: Path) -> None:
-    """Left plain, right residual; dashed before, solid after. Full dots are the ends of blocks."""
-    figure = new_figure(10, 4)
+@for_print
+def picture(trials: Trials) -> Figure:
+    """Left plain, right residual; dashed before, solid after training."""
+    figure = column_figure(2, 2.9)
+    looks: dict[str, Any] = {"before": (BLUE, "--"), "after": (RED, "-")}
     for axes, kind in zip(figure.subplots(1, 2, sharey=True), ("plain", "residual"), strict=True):
-        for when, colour, line in (("before", BLUE, "--"), ("after", RED, "-")):
+        for when, (colour, line) in looks.items():
             drawn = over_all(trials[kind, when])
-            label = f"{when} training, accuracy {pm(numbers_of(trials[kind, when]).accuracy)}"
-            axes.errorbar(drawn.index, drawn["mean"], drawn["std"], color=colour, linestyle=line, label=label)
+            axes.errorbar(drawn.index, drawn["mean"], drawn["std"], color=colour, linestyle=line)
             fills = [colour if site.endswith("end") else "white" for site in drawn.index]
-            axes.scatter(drawn.index, drawn["mean"], 18, fills, edgecolors=colour, zorder=3)
-        axes.set_title(kind, fontsize=10)
-        axes.tick_params("x", rotation=90, labelsize=7)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=8, frameon=False, loc="lower right")
+            axes.scatter(drawn.index, drawn["mean"], 14, fills, edgecolors=colour, linewidths=0.8, zorder=3)
+        accuracies = [f"{numbers_of(trials[kind, when]).accuracy.mean():.2f}" for when in looks]
+        axes.set_title(f"{kind} network, accuracy from {' to '.join(accuracies)}")
+        axes.tick_params("x", rotation=90, labelsize=SMALL_SIZE)
     axes.set_ylim(top=1)  # of both
-    figure.supylabel("affinity score ± std over batches and seeds", fontsize=10)
-    save_figure(figure, path)
+    figure.supylabel("affinity score ± std", fontsize=8)
+    dot: Any = {"color": DARK, "marker": "o", "linestyle": "", "markersize": 4}
+    lines = [Line2D([], [], color=c, linestyle=s, label=f"{w} training") for w, (c, s) in looks.items()]
+    filled = Line2D([], [], label="end of a block (residual: after the sum)", **dot)
+    hollow = Line2D([], [], label="inside a block, stem", markerfacecolor="white", **dot)
+    legend_above(figure, [*lines, filled, hollow])
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -224,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for (kind, when), column in trials.items():
         for seed, (sounding, _) in enumerate(column):
             sounding.save(options.out / f"{kind}-{when}-{seed}.json")
-    picture(trials, options.out / "signatures.png")
+    save_figure(picture(trials), options.out / "signatures.png")
     write_report(
         {f"{kind} {when}": column[0][0] for (kind, when), column in trials.items()},
         options.out / "digits.html",

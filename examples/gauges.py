@@ -1,6 +1,6 @@
 """Prints the tables of docs/companions.md and docs/dimensions.md, and draws their pictures.
 
-    python -m examples.gauges --out docs/images
+    python -m examples.gauges --out demo
 
 The pairs are made up, so that the right value of each gauge is known: 512 samples in 64 dimensions by
 default.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
 
 from fathometer import (
     affinity_score,
@@ -29,7 +30,15 @@ from fathometer import (
     stable_rank,
 )
 from fathometer.gauges import alpha, effective_rank, intrinsic_dimension, participation_ratio, rankme
-from fathometer.report import legend_above, new_figure, print_style, save_figure, series_style
+from fathometer.report import (
+    GREY,
+    column_figure,
+    for_print,
+    legend_above,
+    note_below,
+    save_figure,
+    series_style,
+)
 
 Matrix = npt.NDArray[np.float64]
 SAMPLES, WIDTH, RANK = 512, 64, 5
@@ -192,56 +201,58 @@ def gamma_table() -> list[str]:
     return lines
 
 
-def companion_picture(path: Path) -> None:
+@for_print
+def companion_picture() -> Figure:
     """ReLU on N(μ, 1): by μ on the left, by the number of features on the right."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(SAMPLES, WIDTH))
     wide = {d: rng.normal(size=(SAMPLES, d)) for d in WIDTHS}
-    with print_style():
-        figure = new_figure(8.0, 3.0)
-        left, right = figure.subplots(1, 2, sharey=True)
-        for number, (name, gauge) in enumerate(COMPANIONS.items()):
-            looks = series_style(number) | {"markersize": 2.5}
-            left.plot(SHIFTS, [gauge(x + shift, relu(x + shift)) for shift in SHIFTS], label=name, **looks)
-            right.plot(WIDTHS, [gauge(x, relu(x)) for x in wide.values()], **looks)
-        changes = [float(sparsity(x + shift, relu(x + shift))["change"]) for shift in SHIFTS]
-        left.plot(SHIFTS, changes, label="sparsity, change", **series_style(5) | {"markersize": 2.5})
-        left.set(xlabel="mean μ of the inputs, 64 features", ylim=(-0.05, 1.05))
-        right.set(xlabel="features, μ = 0", xscale="log")
-        right.set_xticks([8, 64, 512, 1024], ["8", "64", "512", "1024"])
-        right.minorticks_off()
-        right.axvline(SAMPLES, color="0.7", linewidth=0.6)
-        legend_above(figure, left.get_legend_handles_labels()[0])
-        save_figure(figure, path)
+    figure = column_figure(2, 2.6)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for number, (name, gauge) in enumerate(COMPANIONS.items()):
+        looks = series_style(number) | {"markersize": 2.5}
+        left.plot(SHIFTS, [gauge(x + shift, relu(x + shift)) for shift in SHIFTS], label=name, **looks)
+        right.plot(WIDTHS, [gauge(x, relu(x)) for x in wide.values()], **looks)
+    changes = [float(sparsity(x + shift, relu(x + shift))["change"]) for shift in SHIFTS]
+    left.plot(SHIFTS, changes, label="sparsity, change", **series_style(5) | {"markersize": 2.5})
+    left.set(xlabel="mean μ of the inputs, 64 features", ylabel="value of the gauge", ylim=(-0.05, 1.05))
+    right.set(xlabel="features (log scale), μ = 0", xscale="log")
+    right.set_xticks([8, 64, 512, 1024], ["8", "64", "512", "1024"])
+    right.minorticks_off()
+    right.axvline(SAMPLES, color=GREY, linewidth=0.6)
+    legend_above(figure, left.get_legend_handles_labels()[0])
+    note_below(figure, [f"grey: as many features as samples, {SAMPLES}"])
+    return figure
 
 
-def dimension_picture(path: Path) -> None:
+@for_print
+def dimension_picture() -> Figure:
     """A cloud of rank 5 that moves into the non-negative; and what the ridge makes of it."""
     flat = low_rank(np.random.default_rng(0))
     found = clouds()
-    with print_style():
-        figure = new_figure(8.0, 3.0)
-        left, right = figure.subplots(1, 2)
-        shifts = np.linspace(0, 4, 17)
-        for number, (name, gauge) in enumerate(DIMENSIONS.items()):
-            values = [gauge(flat + shift) for shift in shifts]
-            left.plot(shifts, values, label=name, **series_style(number) | {"markersize": 2.5})
-        left.set(xlabel="shift of a cloud of rank 5", yscale="log")
-        left.set_yticks([1, 2, 5, 6, 10, 50], ["1", "2", "5", "6", "10", "50"])
-        left.minorticks_off()
-        left.axhline(RANK + 1, color="0.7", linewidth=0.6)
-        gammas = np.geomspace(1e-8, 1e-1, 22)
-        for number, name in enumerate(("rank 5, all ≥ 0", "rank 5, normal"), len(DIMENSIONS)):
-            x = found[name]
-            costs = [float(cost_of_identity(x, relu(x), gamma=gamma)) for gamma in gammas]
-            right.plot(
-                gammas, costs, label=f"cost of identity, {name}", **series_style(number) | {"markersize": 2.5}
-            )
-        right.set(xlabel="γ₀ of the ridge", xscale="log", yscale="log")
-        right.axvline(1e-3, color="0.7", linewidth=0.6)
-        for axes in (left, right):
-            axes.legend(loc="upper right")
-        save_figure(figure, path)
+    figure = column_figure(2, 2.7)
+    left, right = figure.subplots(1, 2)
+    shifts = np.linspace(0, 4, 17)
+    for number, (name, gauge) in enumerate(DIMENSIONS.items()):
+        values = [gauge(flat + shift) for shift in shifts]
+        left.plot(shifts, values, label=name, **series_style(number) | {"markersize": 2.5})
+    left.set(xlabel="shift of a cloud of rank 5", ylabel="dimensions (log scale)", yscale="log")
+    left.set_yticks([1, 2, 5, 6, 10, 50], ["1", "2", "5", "6", "10", "50"])
+    left.minorticks_off()
+    left.axhline(RANK + 1, color=GREY, linewidth=0.6)
+    gammas = np.geomspace(1e-8, 1e-1, 22)
+    for number, name in enumerate(("rank 5, all ≥ 0", "rank 5, normal"), len(DIMENSIONS)):
+        x = found[name]
+        costs = [float(cost_of_identity(x, relu(x), gamma=gamma)) for gamma in gammas]
+        right.plot(gammas, costs, label=name, **series_style(number) | {"markersize": 2.5})
+    right.set(
+        xlabel="ridge γ₀ (log scale)", ylabel="cost of identity (log scale)", xscale="log", yscale="log"
+    )
+    right.axvline(1e-3, color=GREY, linewidth=0.6)
+    for axes in (left, right):
+        axes.legend(loc="upper right")
+    note_below(figure, [f"grey: left {RANK + 1} dimensions, right the default ridge 0.001"])
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -252,8 +263,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for table in (companion_table, width_table, odd_cases, dimension_table, rank_table, gamma_table):
         print(*table(), "", sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)
-    companion_picture(options.out / "companions.png")
-    dimension_picture(options.out / "dimensions.png")
+    save_figure(companion_picture(), options.out / "companions.png")
+    save_figure(dimension_picture(), options.out / "dimensions.png")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ from examples.language_page import (
     LENGTHS,
     MASSIVE,
     PAGE,
-    PICTURE,
     RECORD,
     TOKENS,
     Condition,
@@ -38,7 +37,6 @@ from fathometer import Sounding, measure
 from fathometer.capture import watch
 from fathometer.data import Inputs, open_data
 from fathometer.models import LoadedModel, ensure_torchvision_operators, load_model
-from fathometer.report import save_figure
 
 
 def condition(name: str, model: LoadedModel, text: tuple[str, Path], length: int) -> Condition:
@@ -53,8 +51,6 @@ def condition(name: str, model: LoadedModel, text: tuple[str, Path], length: int
     }
     gauges = "r2,r2_heldout,r2_trimmed,carriers"
     sounding = measure(model, blocks, name=name, gauges=gauges, progress=True, **options)
-    if (text[0], length) == ("prose", LENGTHS[-1]) and sounding.outcome:
-        save_figure(sounding.plot(), PICTURE)
     values = {gauge: by_layer(sounding, gauge) for gauge in GAUGES}
     facts = {"model": name, "text": text[0], "length": length, "outcome": sounding.outcome or "no head"}
     return {**facts, **values}

@@ -14,7 +14,6 @@ from scipy.stats import spearmanr
 from benchmarks.records import ROOT, footer, markdown_table
 
 RECORD, PAGE = ROOT / "docs/language-models.json", ROOT / "docs/language-models.md"
-PICTURE = ROOT / "docs/images/language-models.png"
 LENGTHS = (64, 256)
 TOKENS = 2048
 KINDS = ("attention", "mlp", "block")
@@ -168,7 +167,7 @@ def page(record: Mapping[str, Any]) -> str:
     parts = [
         "# How linear are language models?\n",
         *(in_words(name, conditions) for name in record["models"]),
-        f"![R² of every part by layer](images/{PICTURE.name})\n",
+        "![R² of every part by layer](images/language-models.png)\n",
         f"*{conditions[0]['model']} on prose, blocks of {LENGTHS[-1]} tokens.*\n",
         INTRODUCTION,
         markdown_table([{"model": name, **facts} for name, facts in record["models"].items()]),

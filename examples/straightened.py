@@ -1,6 +1,6 @@
 """Does a site with a high score need its ReLU? Replaces each by a straight line, and measures the accuracy.
 
-    python -m examples.straightened --out docs/images
+    python -m examples.straightened --out demo
 
 The networks are those of `examples.digits`, trained. At one site after the other, ReLU is replaced by the
 best affine function of each channel, a·x + b by least squares on the training images; the rest is
@@ -18,11 +18,12 @@ from typing import Any
 
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from fathometer import measure
-from fathometer.report import new_figure, print_style, save_figure, series_style
+from fathometer.report import GREY, column_figure, for_print, save_figure, series_style
 
 demo = importlib.import_module("examples.digits")  # a script, not a package: mypy would see it twice
 KINDS = ("plain", "residual")
@@ -99,18 +100,24 @@ def trial(kind: str, seed: int, epochs: int) -> list[dict[str, Any]]:
     return [{**row, "accuracy": whole} for row in rows]
 
 
-def picture(rows: pd.DataFrame, path: Path) -> None:
+def run(seeds: int, epochs: int) -> pd.DataFrame:
+    """A row for each site of all networks."""
+    return pd.DataFrame([row for kind in KINDS for seed in range(seeds) for row in trial(kind, seed, epochs)])
+
+
+@for_print
+def picture(rows: pd.DataFrame) -> Figure:
     """A dot for each site of each network."""
-    with print_style():
-        figure = new_figure(8.0, 3.2)
-        axes = figure.subplots()
-        for number, kind in enumerate(KINDS):
-            part = rows[rows["kind"] == kind]
-            axes.plot(part["score"], part["lost"], label=kind, **series_style(number) | {"linestyle": ""})
-        axes.axhline(0, color="0.7", linewidth=0.6)
-        axes.set(xlabel="affinity score of the site", ylabel="points of accuracy lost\nwithout its bend")
-        axes.legend()
-        save_figure(figure, path)
+    figure = column_figure(2, 2.6)
+    axes = figure.subplots()
+    for number, kind in enumerate(KINDS):
+        part = rows[rows["kind"] == kind]
+        looks = series_style(number) | {"linestyle": "", "label": f"{kind} network"}
+        axes.plot(part["score"], part["lost"], **looks)
+    axes.axhline(0, color=GREY, linewidth=0.6)
+    axes.set(xlabel="affinity score of a ReLU", ylabel="accuracy lost without it\n(percentage points)")
+    axes.legend()
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -121,11 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=12, metavar="N")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = pd.DataFrame(
-        [row for kind in KINDS for seed in range(options.seeds) for row in trial(kind, seed, options.epochs)]
-    )
+    rows = run(options.seeds, options.epochs)
     rows.to_csv(options.out / "straightened.csv", index=False)
-    picture(rows, options.out / "straightened.png")
+    save_figure(picture(rows), options.out / "straightened.png")
     print(rows.groupby(["kind", "site"], sort=False)[["score", "lost"]].mean().round(3).to_string())
     for kind, part in rows.groupby("kind"):
         by_seed = part.groupby("seed")

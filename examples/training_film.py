@@ -13,6 +13,7 @@ import argparse
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from rich.console import Console
@@ -52,14 +53,17 @@ def digits(seed: int) -> tuple[TensorDataset, tuple[Tensor, Tensor]]:
     return TensorDataset(x[training], y[training]), (x[held_out], y[held_out])
 
 
-def train(epochs: int, seed: int, max_overhead: float) -> tuple[History, float]:
+def train(
+    epochs: int, seed: int, max_overhead: float | None, every: int | Literal["auto"] = "auto"
+) -> tuple[History, float]:
     """Train with an ordinary loop and three lines for the probe; return history and accuracy."""
     training, held_out = digits(seed)
     model = network(seed).train()
     loader = DataLoader(training, BATCH, shuffle=True, generator=torch.Generator().manual_seed(seed))
     optimiser = torch.optim.SGD(model.parameters(), momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 0.1, total_steps=epochs * len(loader))
-    probe = Probe(model, held_out, samples=SAMPLES, max_overhead=max_overhead, name="plain network, digits")
+    often: Any = {"every": every, "max_overhead": max_overhead}
+    probe = Probe(model, held_out, samples=SAMPLES, name="plain network on digits", **often)
     probe.step(0)
     step = 0
     with progress_bar("training") as show:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROLES = {"end of a block": RED, "inside a block": BLUE, "before the blocks": DARK}
+END = "block end (ResNet: after the sum)"
+_ROLES = {END: RED, "inside a block": BLUE, "before the blocks": DARK}
 
 
 @for_print
@@ -48,7 +49,7 @@ def plot_residual(groups: Mapping[str, Ensemble]) -> Figure:
             color=[_ROLES[role] for role in parts],
         )
         above.set_title(plain_text(title))
-        above.set_xlim(edges[0] - 0.01, 1.01)
+        above.set(xlabel="affinity score", xlim=(edges[0] - 0.01, 1.01))
         _along(below, group)
         below.set_xlabel("site, in order of depth")
     grid[0, 0].set_ylabel("share of sites")
@@ -183,7 +184,8 @@ def _along(axes: Axes, group: Ensemble) -> None:
     places, size = _sites(group.scores), 3.0 if group.scores.shape[1] < 40 else 1.8
     axes.plot(places, group.scores.mean(0), color=GREY, linewidth=0.5, zorder=1)
     for role, chosen in _roles(group).items():
-        style = {"linestyle": "", "marker": "o", "markersize": size, "color": _ROLES[role]}
+        fill = _ROLES[role] if role == END else "white"
+        style = {"linestyle": "", "marker": "o", "markersize": size, "color": _ROLES[role], "mfc": fill}
         _bars(axes, group.scores[:, chosen], places[chosen], **style)
 
 
@@ -197,7 +199,8 @@ def _role_handles() -> list[Any]:
     from matplotlib.lines import Line2D
 
     return [
-        Line2D([], [], linestyle="", marker="o", color=colour, label=role) for role, colour in _ROLES.items()
+        Line2D([], [], ls="", marker="o", color=colour, mfc=colour if role == END else "white", label=role)
+        for role, colour in _ROLES.items()
     ]
 
 

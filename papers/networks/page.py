@@ -1,4 +1,4 @@
-"""Write the page of the reference networks, docs/atlas.md, with the picture of their tree."""
+"""Write the page of the reference networks, docs/atlas.md; `examples.pictures` draws their tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from benchmarks.records import markdown_table
 from fathometer import Sounding, reference
 from fathometer.compare import cluster, family_agreement, known_distances
-from fathometer.report import plot_dendrogram, save_figure
 from papers.networks.measure import RECORDS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,7 +61,7 @@ images. `papers/networks/recipes.py` has the recipes.
 
 
 def write_page(docs: Path = DOCS) -> None:
-    """Write the page and its picture."""
+    """Write the page."""
     every = reference.load()
     parts = [_HEAD.format(count=len(every))]
     for data, title in _TITLES.items():
@@ -73,7 +72,6 @@ def write_page(docs: Path = DOCS) -> None:
     parts += _trainings()
     families = {name: str(each.provenance.model["family"]) for name, each in every.items()}
     tree = cluster(known_distances(every, "affinity"))
-    save_figure(plot_dendrogram(tree, families), docs / "images" / "reference-tree.png")
     agreement = family_agreement(tree.distances, families)
     several = agreement[agreement["same"].notna()]
     same = int((several["same"] == True).sum())  # noqa: E712 - the column also holds None

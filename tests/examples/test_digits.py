@@ -33,7 +33,7 @@ def test_it_measures_prints_and_draws(
         before, after = soundings[kind, "before"], soundings[kind, "after"]
         assert (before.signature - after.signature).abs().max() > 0.01
     with Image.open(out / "signatures.png") as picture:
-        assert picture.size == (1500, 600)
+        assert picture.width == 2160
     said = capsys.readouterr().out
     lowest = soundings["plain", "before"].signature["block1.inside"]
     assert re.search(rf"block1\.inside\W+{lowest:.2f}\b", said)

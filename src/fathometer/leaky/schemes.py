@@ -32,8 +32,13 @@ class Projection(NamedTuple):
     explained: tuple[float, float]  # the two shares of the variance
 
 
-def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:
-    """Tabulate `layers`, `scheme`, `seed` and `test_error` of every network that did not diverge."""
+def held_out_errors(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
+    """Tabulate `layers`, `scheme`, `seed` and `test_error` of every network that did not diverge.
+
+    Such a table, read from a file, is returned as it is.
+    """
+    if isinstance(sweep, pd.DataFrame):
+        return sweep
     runs = sweep.trained
     check_alike(runs, "layers", "scheme")
     rows = [(r.design.layers, r.design.scheme, r.design.seed, r.test_error) for r in runs]
@@ -50,12 +55,13 @@ def held_out_errors(sweep: LeakySweep) -> pd.DataFrame:
     return table.sort_values(["layers", "scheme", "seed"], ignore_index=True)
 
 
-def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
+def seed_differences(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
     """Subtract the test error of equidistant steps with the same L and seed, in a column `difference`.
 
     Seeds without either of the two are left out.
     """
-    schemes = sorted({run.design.scheme for run in sweep.trained})
+    given = sweep["scheme"] if isinstance(sweep, pd.DataFrame) else [r.design.scheme for r in sweep.trained]
+    schemes = sorted(set(given))
     if BASELINE not in schemes or len(schemes) < 2:
         raise InputError(
             f"schemes: expected {BASELINE} steps and some other, got {', '.join(schemes)}; train both, with "
@@ -74,7 +80,7 @@ def seed_differences(sweep: LeakySweep) -> pd.DataFrame:
     return pairs[["layers", "scheme", "seed", "difference"]]
 
 
-def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
+def paired_differences(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
     """Compare the test error of each scheme with that of equidistant steps (Figure 2a).
 
     Columns: `layers` (L), `scheme`, `mean` of the differences over seeds, `low` and `high` of its 95 %
@@ -82,7 +88,7 @@ def paired_differences(sweep: LeakySweep) -> pd.DataFrame:
     error is smaller, and `seeds`, their number n. Below 0 is better than equidistant.
 
     Args:
-        sweep: networks that differ only in scheme, L and seed.
+        sweep: networks that differ only in scheme, L and seed, or their `held_out_errors`.
     """
     rows = []
     for (layers, scheme), group in seed_differences(sweep).groupby(["layers", "scheme"], sort=True):

@@ -238,7 +238,7 @@ def scheme_paths(sweep: LeakySweep) -> tuple[pd.DataFrame, list[LeakyRun], tuple
     return pd.concat(parts, ignore_index=True), runs, plane.explained
 
 
-def error_table(sweep: LeakySweep) -> pd.DataFrame:
+def error_table(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
     """Return test errors by `scheme` and `layers`: `mean`, `std`, `low` and `high` over seeds (Figure 2a)."""
     groups = held_out_errors(sweep).groupby(["scheme", "layers"])["test_error"]
     table = pd.DataFrame({"mean": groups.mean(), "std": groups.std().fillna(0)}).reset_index()

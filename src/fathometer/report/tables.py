@@ -38,10 +38,10 @@ def signature_table(
 ) -> pd.DataFrame:
     """Return a row for each network and site, in order of depth.
 
-    Columns: `network`, `site`, `operator`, `call`, `block`, `samples`, `features`, `order` (from 0), `depth`
-    (from 0 at the first site to 1 at the last), `mean` over batches (NaN if not finite) and `std` (0 if there
-    is one batch). With `along="dtw"`, `depth` is the mean depth of the sites of the first network that a site
-    is aligned with.
+    Columns: `network`, `site`, `operator`, `call`, `block`, `after_sum`, `samples`, `features`, `order` (from
+    0), `depth` (from 0 at the first site to 1 at the last), `mean` over batches (NaN if not finite) and `std`
+    (0 if there is one batch). With `along="dtw"`, `depth` is the mean depth of the sites of the first network
+    that a site is aligned with.
     """
     named = by_name([soundings] if isinstance(soundings, Sounding) else soundings, gauge)
     reference = next(iter(named.values()))
@@ -71,6 +71,7 @@ def site_table(sounding: Sounding) -> pd.DataFrame:
             "operator": [site.operator for site in sounding.sites],
             "call": [site.call for site in sounding.sites],
             "block": [block.name for block in blocks_of(sounding.sites) for _ in range(len(block))],
+            "after_sum": [site.after_sum for site in sounding.sites],
             "samples": sizes["n"].to_numpy(),
             "features": sizes["d"].to_numpy(),
             "order": np.arange(len(names)),
@@ -186,9 +187,9 @@ def relative_depth(count: int) -> Array:
 def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "auto") -> pd.DataFrame:
     """Return a row for each pair of sites that two soundings have in common.
 
-    Columns: of `first` and `second` the `…_order`, `…_depth`, `…_mean` and `…_std` of the site; `difference`,
-    second minus first, and its standard deviation `std`. `attrs` hold `names`, `how` they were aligned (`dtw`
-    or `sites`) and their `distance`.
+    Columns: of `first` and `second` the `…_order`, `…_depth`, `…_mean`, `…_std` and `…_after_sum` of the
+    site; `difference`, second minus first, and its standard deviation `std`. `attrs` hold `names`, `how` they
+    were aligned (`dtw` or `sites`) and their `distance`.
     """
     named = by_name(soundings, gauge)
     if len(named) != 2:
@@ -198,7 +199,7 @@ def alignment_table(soundings: Soundings, gauge: str = "affinity", by: Align = "
     table = pd.DataFrame()
     for side, (place, name) in zip(("first", "second"), enumerate(named), strict=True):
         sites = signature_table({name: named[name]}, gauge).iloc[alignment.pairs[:, place]]
-        for column in ("order", "depth", "mean", "std"):
+        for column in ("order", "depth", "mean", "std", "after_sum"):
             table[f"{side}_{column}"] = sites[column].to_numpy()
     table["difference"] = table["second_mean"] - table["first_mean"]
     table["std"] = np.hypot(table["first_std"], table["second_std"])

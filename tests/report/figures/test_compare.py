@@ -24,8 +24,11 @@ def test_tree_and_matrix_show_the_clustering() -> None:
     assert matrix.texts[1].get_text() == f"{tree.ordered.to_numpy()[0, 1]:.2f}"
     colours = {label.get_text(): label.get_color() for label in matrix.get_yticklabels()}
     assert colours["a"] == colours["c"] != colours[r"\$b_0\$"]
-    assert branches.get_xlabel().startswith("average linkage\ncophenetic 0.")
-    assert not figure.legends  # one family needs none
+    assert branches.get_xlabel().startswith("distance at merge\naverage linkage\ncophenetic 0.")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A"]
+    alone = plot_dendrogram(tree, {"a": "A", "c": "C"})  # families of one network
+    assert not alone.legends
+    assert len({label.get_color() for label in alone.axes[1].get_yticklabels()}) == 1
 
 
 def test_modes_are_marked_where_there_are_two() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from matplotlib.patches import ConnectionPatch
@@ -49,6 +51,24 @@ def test_one_sounding_shows_operators_blocks_and_errors(sounding: Sounding) -> N
     assert_allclose(np.asarray(axes.get_lines()[0].get_ydata(), float), sounding.signature)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["relu", "gelu"]
     assert axes.get_title("left") == "mine"
+
+
+def test_marks_after_a_residual_sum_are_filled_and_others_open(sounding: Sounding) -> None:
+    sites = tuple(
+        msgspec.structs.replace(site, after_sum=place in (3, 7)) for place, site in enumerate(sounding.sites)
+    )
+    residual = replace(sounding, sites=sites)
+    inner = [place for place in range(12) if place not in (3, 7)]
+    words = ["after a residual sum", "inside a block, stem"]
+    named = {"plain": sounding, "residual": residual}
+    one, both = plot_signature(residual), plot_overlay(named)
+    for figure in (one, both, plot_alignment(named), plot_difference(named)):
+        assert [text.get_text() for text in figure.legends[0].get_texts()][-2:] == words
+    for figure, places in ((one, inner), (both, [place / 11 for place in inner])):
+        drawn = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
+        found = np.concatenate([np.asarray(line.get_xdata(), float) for line in drawn])
+        assert_allclose(np.sort(found), places)
+    assert len(plot_overlay({"a": sounding, "b": sounding}).legends[0].get_texts()) == 2
 
 
 @pytest.mark.parametrize(
@@ -186,7 +206,7 @@ def test_the_difference_is_the_second_minus_the_first() -> None:
     assert_allclose(np.ptp(reach, axis=1) / 2, np.hypot(first.std("affinity"), again.std("affinity")))
     assert bottom.get_ylabel() == "after\n− before"
     _, long = plot_difference({"before": first, "after a very long training": again}).axes
-    assert long.get_ylabel() == "second − first"
+    assert long.get_ylabel() == "second − first,\naffinity score"
     assert "same sites" in bottom.get_xlabel()
     bars = top.containers[1]
     line = bars.lines[0]

@@ -12,7 +12,7 @@ import torch
 from fathometer.activations import ActivationAtlas, activation
 from fathometer.report.figures.style import (
     BLUE,
-    DARK,
+    COLOUR_MAP,
     GREY,
     NOTE_SIZE,
     RED,
@@ -27,27 +27,25 @@ from fathometer.report.figures.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 @for_print
 def plot_activation_atlas(atlas: ActivationAtlas, *, columns: Columns = 2) -> Figure:
-    """Plot for each activation its score over the stds as box plots, by mean (Figure 6)."""
+    """Plot for each activation its score by the mean of its inputs, a line for each std (Figure 6)."""
     names = list(atlas.baseline.index)
     across = min(columns + 1, len(names))
     figure, panels = panel_figure(columns, len(names), across, 1.35, 0.6, sharey=True)
     for axes, name in zip(panels, names, strict=True):
-        _boxes(axes, atlas, name)
+        handles = _lines(axes, atlas, name)
     for axes in panels[-across:]:
         axes.set_xlabel("mean of the inputs")
     for axes in panels[::across]:
         axes.set_ylabel("affinity score")
     settings = atlas.settings
-    parts = [
-        f"Gaussian inputs, {settings.samples} samples in {settings.features} dimensions",
-        "boxes: over stds " + ", ".join(f"{s:g}" for s in settings.stds),
-        "dashed: inputs over the whole interval",
-    ]
-    note_below(figure, parts, "; ")
+    parts = [f"Gaussian inputs, {settings.samples} samples in {settings.features} dimensions"]
+    note_below(figure, parts)
+    legend_above(figure, handles)
     return figure
 
 
@@ -93,22 +91,18 @@ def plot_ranges(scores: pd.DataFrame, *, columns: Columns = 2) -> Figure:
     return figure
 
 
-def _boxes(axes: Axes, atlas: ActivationAtlas, name: str) -> None:
-    part = atlas.table[atlas.table["activation"] == name]
-    means = sorted(float(mean) for mean in part["mean"].unique())
-    step = (means[-1] - means[0]) / max(len(means) - 1, 1) or 1.0
-    axes.boxplot(
-        [part.loc[part["mean"] == mean, "score"].to_numpy() for mean in means],
-        positions=means,
-        widths=0.65 * step,
-        whis=(0, 100),  # whiskers over the whole range, as in the paper
-        manage_ticks=False,
-        patch_artist=True,
-        medianprops={"color": RED, "linewidth": 1.2},
-        boxprops={"facecolor": BLUE, "alpha": 0.35, "linewidth": 0.6},
-        whiskerprops={"linewidth": 0.5},
-        capprops={"linewidth": 0.5},
-    )
-    axes.axhline(atlas.baseline[name], color=DARK, linestyle="--", linewidth=0.8)
+def _lines(axes: Axes, atlas: ActivationAtlas, name: str) -> list[Line2D]:
+    """Draw a line for each std, darker the smaller it is, and the score over the whole interval."""
+    from matplotlib import colormaps
+
+    part, stds = atlas.table[atlas.table["activation"] == name], sorted(atlas.settings.stds)
+    shades = colormaps[COLOUR_MAP](np.linspace(0, 0.9, len(stds)))
+    lines = []
+    for std, shade in zip(stds, shades, strict=True):
+        own = part[part["std"] == std].groupby("mean")["score"].mean()  # over seeds, if there are several
+        lines += axes.plot(own.index, own, color=tuple(shade), label=f"std {std:g}")
+    whole = axes.axhline(atlas.baseline[name], color=RED, linestyle="--", linewidth=0.8)
+    whole.set_label("spread over the whole interval")
     axes.set_title(name)
     axes.set_ylim(-0.03, 1.05)
+    return [*lines, whole]

@@ -50,18 +50,20 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 STEP = "#d5dade"  # positions of the layers
+POSITION = "position p, from 0 (input) to 1 (output)"
 _TICKS = (-1000, -100, -10, -4, -2, 0, 1, 2, 3, 4, 5, 10, 100, 1000, 10_000)  # of an axis of dimensions
 
 
 @for_print
-def plot_dimensions(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+def plot_dimensions(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -> Figure:
     """Plot −2H/L̃, the stable −2H_γ/L̃, the lowest COI and the lowest stable rank against L̃ (Figure 1a).
 
     A point is a network: the median of its Hamiltonian over layers, or its lowest COI or stable rank over p;
     it is hollow where the weights are not at a critical point. Lines join the medians over seeds. Bars reach
-    from the lowest to the highest Hamiltonian over layers and seeds. k* is dashed.
+    from the lowest to the highest Hamiltonian over layers and seeds. k* is dashed. A `depth_table` will do
+    instead of the sweep.
     """
-    table = depth_table(sweep)
+    table = depth_table(sweep) if isinstance(sweep, LeakySweep) else sweep
     figure = column_figure(columns, 2.8 if columns == 1 else 3.6)
     axes = figure.subplots()
     shift = 0.012 * float(np.ptp(table["effective_depth"]))
@@ -72,22 +74,22 @@ def plot_dimensions(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
         handles.append(_networks(axes, table, name, label))
         if name.startswith("hamiltonian"):
             _range(axes, table, name, shift if name == "hamiltonian" else -shift)
-    ranks = {run.task.rank for run in sweep.runs}
-    handles += mark_rank(axes, ranks.pop() if len(ranks) == 1 else None)
-    scale_axis(axes, DIMENSIONS.axis)
+    ranks = set(table["rank_of_task"].dropna())
+    handles += mark_rank(axes, int(ranks.pop()) if len(ranks) == 1 else None)
     axes.set(ylabel=DIMENSIONS.y, xlabel="effective depth L̃")
+    scale_axis(axes, DIMENSIONS.axis)
     _depth_legend(figure, handles, table)
     return figure
 
 
 @for_print
-def plot_bounded(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+def plot_bounded(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -> Figure:
     """Plot path lengths, Euclidean over √N and in the K norm, ‖B‖ and ‖Bσᵀ‖ against L̃ (Figure 3).
 
     A point is a network; for the norms along p it is the median, and bars reach from the lowest to the
-    highest over p and seeds. Lines join the medians over seeds.
+    highest over p and seeds. Lines join the medians over seeds. A `depth_table` will do instead of the sweep.
     """
-    table = depth_table(sweep)
+    table = depth_table(sweep) if isinstance(sweep, LeakySweep) else sweep
     figure = column_figure(columns, 3.2 if columns == 1 else 4.0)
     grid = figure.subplots(2, 2, sharex=True)
     for panel, row in zip((LENGTHS, MOMENTA), grid, strict=True):
@@ -213,14 +215,17 @@ def draw_panel(axes: Axes, table: pd.DataFrame, panel: Panel, **settings: Any) -
             known = table[[panel.x, name]].dropna()
             style = {"color": colour, "marker": marker, "label": as_formula(label)}
             axes.plot(known[panel.x], known[name], **(style | settings))
-    axes.set(ylabel=panel.y, xlabel=panel.x)
+    axes.set(ylabel=panel.y, xlabel=POSITION if panel.x == "p" else panel.x)
     if panel.x == "p":
         axes.set_xlim(-0.02, 1.02)
     scale_axis(axes, panel.axis)
 
 
 def scale_axis(axes: Axes, kind: str) -> None:
-    """Scale the vertical axis of what was drawn; dimensions are linear up to 5 and logarithmic beyond."""
+    """Scale the vertical axis of what was drawn; dimensions are linear up to 5 and logarithmic beyond.
+
+    Its label and a grey line say where the scale changes.
+    """
     from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
     low, high = axes.dataLim.intervaly
@@ -233,6 +238,9 @@ def scale_axis(axes: Axes, kind: str) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     else:
         axes.set_yscale("symlog", linthresh=LINEAR, linscale=2.2)
+        across: Any = {"transform": axes.get_yaxis_transform(), "colors": GREY, "linewidth": 0.5, "zorder": 0}
+        axes.hlines(LINEAR, 0, 1, **across)
+        axes.set_ylabel(f"{axes.get_ylabel()}\n(linear up to {LINEAR:g}, then logarithmic)")
         axes.yaxis.set_major_locator(FixedLocator(_TICKS))
     axes.autoscale_view(scalex=False)
     axes.yaxis.set_minor_locator(NullLocator())
@@ -262,10 +270,10 @@ def name_spectra(figure: Figure, run: LeakyRun, *, steps: bool = False) -> None:
 
     handles = [Line2D([], [], color=GREY, linewidth=0.7, label="others" if run.task.rank else "all")]
     if run.task.rank:
-        label = f"first k* = {run.task.rank}"
+        label = f"largest {run.task.rank}, as many as the rank k* of the task"
         handles.insert(0, Line2D([], [], color=BLUE, linewidth=1.2, marker="o", label=label))
     if steps:
-        handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=8, label=r"$p_\ell$"))
+        handles.append(Line2D([], [], color=STEP, linestyle="", marker="|", markersize=8, label="layers"))
     legend_above(figure, handles)
 
 
@@ -286,7 +294,8 @@ def mark_rank(axes: Axes, rank: int | None) -> list[Line2D]:
     """Draw a dashed line at k*, where it is known."""
     if rank is None:
         return []
-    return [axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8, label=f"k* = {rank}", zorder=0)]
+    label = f"k* = {rank}, rank of the task"
+    return [axes.axhline(rank, color=DARK, linestyle="--", linewidth=0.8, label=label, zorder=0)]
 
 
 def _draw_spectra(
@@ -301,7 +310,7 @@ def _draw_spectra(
     top = float(spectra.max()) or 1.0
     axes.set_yscale("log")
     axes.set_ylim(max(top * 10.0**-DECADES, float(spectra.min()) / 2), top * 2)
-    axes.set(ylabel=label, xlabel="p", xlim=(-0.02, 1.02))
+    axes.set(ylabel=label, xlabel=POSITION, xlim=(-0.02, 1.02))
 
 
 def _networks(axes: Axes, table: pd.DataFrame, name: str, label: str) -> Line2D:
@@ -335,5 +344,5 @@ def _depth_legend(figure: Figure, handles: list[Line2D], table: pd.DataFrame) ->
     ]
     if (table["crit"] > CRITICAL).any():
         ring: Any = {"marker": "o", "markerfacecolor": "white", "linestyle": ""}
-        handles.append(Line2D([], [], color=DARK, label="hollow: not critical", **ring))
+        handles.append(Line2D([], [], color=DARK, label="open: not at a critical point", **ring))
     legend_above(figure, handles)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from fathometer.errors import InputError
 from fathometer.leaky import LeakySweep
@@ -21,7 +22,6 @@ from fathometer.report.figures.style import (
     COLOUR_MAP,
     DARK,
     GREY,
-    NOTE_SIZE,
     WIDTHS,
     Columns,
     column_figure,
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
 
 @for_print
-def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
+def plot_errors(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -> Figure:
     """Plot the test error against L for each scheme, and beside it what the scheme changes (Figure 2a).
 
-    Left: means over seeds, with one standard deviation. Right: the difference to equidistant steps within
-    each seed as points, their mean with its 95 % interval (Student) as a bar; below 0 is better.
+    Left: means over seeds. Right: the difference to equidistant steps within each seed as points, their mean
+    with its 95 % interval (Student) as a bar; below 0 is better. `held_out_errors` will do instead of the
+    sweep.
     """
     pairs = paired_differences(sweep)
     figure = column_figure(columns, 4.4 if columns == 1 else 2.8)
@@ -56,8 +57,8 @@ def plot_errors(sweep: LeakySweep, *, columns: Columns = 2) -> Figure:
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     where = ("above", "below") if columns == 1 else ("left", "right")
     parts = [
-        f"{where[0]}: mean and standard deviation over seeds",
-        f"{where[1]}: {count} seeds each, and the mean with its {CONFIDENCE:.0%} interval",
+        f"{where[0]}: means over seeds (standard deviation {error_table(sweep)['std'].median():.2g})",
+        f"{where[1]}: differences in {count} seeds, mean with {CONFIDENCE:.0%} interval",
     ]
     note_below(figure, parts, "; ")
     legend_above(figure, handles)
@@ -109,6 +110,7 @@ def plot_projection(results: RunOrSweep, *, columns: Columns = 2) -> Figure:
     plane = project_paths([run])
     (path,) = plane.paths
     figure, axes = plane_figure([path], plane.explained, columns)
+    legend_above(figure, axes.get_lines())
     axes.plot(*path.T, color=GREY, linewidth=0.8, zorder=1)
     dots = axes.scatter(path[:, 0], path[:, 1], s=14, c=run.path.places.numpy(), cmap=COLOUR_MAP, zorder=2)
     figure.colorbar(dots, ax=axes, label="p", aspect=25, pad=0.01).outline.set_visible(False)
@@ -124,9 +126,10 @@ def plane_figure(
     share = float(np.clip(height / (breadth or 1.0), 0.42, 0.8))
     figure = column_figure(columns, 0.8 + 0.85 * WIDTHS[columns] * share)
     axes = figure.subplots()
-    for label, place in (("p = 0", 0), ("p = 1", -1)):
-        x, y = np.mean([path[place] for path in paths], axis=0)
-        axes.annotate(label, (x, y), xytext=(6, 6), textcoords="offset points", fontsize=NOTE_SIZE)
+    for label, place, mark in (("p = 0, input", 0, "o"), ("p = 1, output", -1, "s")):
+        ends = np.array([path[place] for path in paths])
+        ring: Any = {"markersize": 8, "markerfacecolor": "none", "linestyle": "", "zorder": 3}
+        axes.plot(*ends.T, color=DARK, marker=mark, label=label, **ring)
     axes.margins(0.08, 0.14)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"first principal component ({explained[0]:.0%})")
@@ -134,23 +137,20 @@ def plane_figure(
     return figure, axes
 
 
-def _draw_test_errors(axes: Axes, sweep: LeakySweep) -> list[Line2D]:
+def _draw_test_errors(axes: Axes, sweep: LeakySweep | pd.DataFrame) -> list[Line2D]:
     table, handles = error_table(sweep), []
-    for scheme, offset in _offsets(table["scheme"], table["layers"]).items():
+    for scheme in (known for known in SCHEME_LOOKS if known in set(table["scheme"])):
         colour, marker = SCHEME_LOOKS[scheme]
         rows = table[table["scheme"] == scheme]
-        style: Any = {"color": colour, "marker": marker, "elinewidth": 0.7, "capsize": 2}
-        x = rows["layers"] + offset
-        handles.append(axes.errorbar(x, rows["mean"], yerr=rows["std"], label=scheme, **style).lines[0])
-        handles[-1].set_label(scheme)
+        handles += axes.plot(rows["layers"], rows["mean"], color=colour, marker=marker, label=scheme)
     axes.set_xticks(sorted(set(table["layers"])))
     axes.set_ylabel("test error (MSE)")
     return handles
 
 
-def _draw_differences(axes: Axes, sweep: LeakySweep) -> None:
+def _draw_differences(axes: Axes, sweep: LeakySweep | pd.DataFrame) -> None:
     pairs, each = paired_differences(sweep), seed_differences(sweep)
-    for scheme, offset in _offsets(pairs["scheme"], pairs["layers"], wide=3.0).items():
+    for scheme, offset in _offsets(pairs["scheme"], pairs["layers"]).items():
         colour, marker = SCHEME_LOOKS[scheme]
         points, rows = each[each["scheme"] == scheme], pairs[pairs["scheme"] == scheme]
         faint: Any = {"s": 8, "alpha": 0.45, "linewidths": 0}
@@ -160,13 +160,13 @@ def _draw_differences(axes: Axes, sweep: LeakySweep) -> None:
         axes.errorbar(rows["layers"] + 1.6 * offset, rows["mean"], yerr=ends, label=scheme, **style)
     axes.axhline(0, color=DARK, linewidth=0.6)
     axes.set_xticks(sorted(set(pairs["layers"])))
-    axes.set_ylabel(f"test error minus that of {BASELINE}")
+    axes.set_ylabel(f"test error minus that\nof {BASELINE} steps")
 
 
-def _offsets(schemes: Iterable[str], layers: Iterable[int], wide: float = 1.0) -> dict[str, float]:
+def _offsets(schemes: Iterable[str], layers: Iterable[int]) -> dict[str, float]:
     """Return a small shift for each scheme, so that bars do not cover each other."""
     present = set(schemes)
     known = [scheme for scheme in SCHEME_LOOKS if scheme in present]
     closest = min(np.diff(sorted(set(layers))), default=1.0)
     middle = (len(known) - 1) / 2
-    return {scheme: 0.05 * wide * float(closest) * (i - middle) for i, scheme in enumerate(known)}
+    return {scheme: 0.15 * float(closest) * (i - middle) for i, scheme in enumerate(known)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -55,8 +56,9 @@ def plot_dendrogram(
 ) -> Figure:
     """Plot the tree, and beside it the distance matrix in the order of its leaves (Figures 5A, 14, 16, 17).
 
-    Names are coloured, and leaves marked, by `families` (network → family). `returns`, for each merge the
-    share of bootstrap draws in which it occurs (`Stability.merges`), is written at the merge, in percent.
+    Names are coloured, and leaves marked, by `families` (network → family) of two networks or more.
+    `returns`, for each merge the share of bootstrap draws in which it occurs (`Stability.merges`), is written
+    at the merge, in percent.
     """
     names, distances, count = clustering.names, clustering.distances, len(clustering.names)
     figure = column_figure(columns, max(1.6, 0.17 * count + 0.3) + 0.6)
@@ -64,9 +66,10 @@ def plot_dendrogram(
     _branches(tree, clustering, returns)
     correlation = "" if math.isnan(clustering.cophenetic) else f"\ncophenetic {clustering.cophenetic:.2f}"
     support = "" if returns is None else "\nat the merges: % of draws"
-    tree.set_xlabel(f"{clustering.method} linkage{correlation}{support}", fontsize=NOTE_SIZE)
+    words = f"distance at merge\n{clustering.method} linkage{correlation}{support}"
+    tree.set_xlabel(words, fontsize=NOTE_SIZE)
     cells = matrix_table(clustering)
-    shown = square.imshow(cells["distance"].to_numpy().reshape(count, count), cmap="Blues_r", aspect="auto")
+    shown = square.imshow(cells["distance"].to_numpy().reshape(count, count), aspect="auto")
     square.spines[:].set_visible(False)
     size = NOTE_SIZE if count <= 20 else SMALL_SIZE
     square.set_yticks(range(count), [plain_text(name, 22) for name in names], fontsize=size)
@@ -166,19 +169,23 @@ def plot_years(
     """Plot min, median and max of the scores of each network, in order of year (Figure 3).
 
     A grey step is the median over the networks of a year of their medians. `facts` are network × `year`, and
-    `family` if known.
+    `family` if known; families of two networks or more have a colour.
     """
     table = year_table(soundings, facts, gauge)
     count, room = len(table), (WIDTHS[columns] - MARGIN) / len(table)
     figure = column_figure(columns, 2.8 if columns == 1 else 3.0)
     axes = figure.subplots()
-    families = list(dict.fromkeys(table["family"]))
+    members = table["family"].value_counts(sort=False)
+    families = [family for family in members.index if members[family] > 1]
     places = np.arange(count)
-    for number, family in enumerate(families):
-        own, colour = (table["family"] == family).to_numpy(), series_style(number)["color"]
-        axes.vlines(places[own], table["min"][own], table["max"][own], colour, linewidth=2.2, alpha=0.55)
-        style = series_style(number) | {"linestyle": "", "markersize": 4.5}
-        axes.plot(places[own], table["median"][own], **style)
+    for family in members.index:
+        is_alone = family not in families
+        look = {"color": DARK, "marker": "o"} if is_alone else series_style(families.index(family))
+        own = (table["family"] == family).to_numpy()
+        axes.vlines(
+            places[own], table["min"][own], table["max"][own], look["color"], linewidth=2.2, alpha=0.55
+        )
+        axes.plot(places[own], table["median"][own], **look | {"linestyle": "", "markersize": 4.5})
     _mark_years(axes, [int(year) for year in table["year"]], room)
     axes.stairs(
         table["year_median"], np.arange(count + 1) - 0.5, baseline=None, color=GREY, linewidth=1.2, zorder=1
@@ -193,7 +200,7 @@ def plot_years(
     else:
         axes.set_xticks([])
         axes.set_xlabel(f"{count} networks, in order of year")
-    if 1 < len(families) <= count / 2:  # otherwise the names say as much
+    if len(members) > 1:
         name_series(figure, families, 24, markersize=4.5, linewidth=2.2, linestyle="-")
     return figure
 
@@ -219,15 +226,15 @@ def _branches(axes: Axes, clustering: Clustering, returns: Sequence[float] | Non
 def _mark_families(
     figure: Figure, tree: Axes, square: Axes, names: Sequence[str], families: Mapping[str, str]
 ) -> None:
-    """Give the members of a family the same colour and mark."""
-    known = list(dict.fromkeys(families[name] for name in names if name in families))
+    """Give the members of a family the same colour and mark; a network without relatives has neither."""
+    members = Counter(families[name] for name in names if name in families)
+    known = [family for family, count in members.items() if count > 1]
     for place, (tick, name) in enumerate(zip(square.get_yticklabels(), names, strict=True)):
-        if name in families:
+        if families.get(name) in known:
             style = series_style(known.index(families[name]))
             tick.set_color(style["color"])
             tree.plot(0, place, marker=style["marker"], color=style["color"], markersize=4, clip_on=False)
-    if 1 < len(known) <= len(names) / 2:  # otherwise the names say as much
-        name_series(figure, known, 24, linestyle="")
+    name_series(figure, known, 24, linestyle="")
 
 
 def _fit(axes: Axes, table: pd.DataFrame, row: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from fathometer.report.figures.soundings import (
     extend_to_one,
     finite_signatures,
     name_blocks,
+    open_marks,
     shade_blocks,
 )
 from fathometer.report.figures.style import (
@@ -32,9 +33,11 @@ from fathometer.report.figures.style import (
     axis_label,
     column_figure,
     for_print,
+    legend_above,
     name_series,
     plain_text,
     series_style,
+    sum_marks,
     title_left,
 )
 from fathometer.report.tables import RESIDUAL_GAUGES, alignment_table, residual_path_table, step_edges
@@ -63,7 +66,8 @@ def plot_alignment(
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # lines pass behind the title
     for number, (axes, name) in enumerate(zip((top, bottom), pairs.attrs["names"], strict=True)):
         own = table[table["network"] == name]
-        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, linestyle="-", zorder=3)
+        values = (own["depth"], own["mean"], own["std"], number, open_marks(own["after_sum"]))
+        draw_error_bars(axes, *values, linestyle="-", zorder=3)
         title_left(axes, name, WIDTHS[columns] - 0.7, color=series_style(number)["color"], bbox=ground)
         axes.patch.set_alpha(0)  # lines of the figure are under its axes
     extend_to_one(top, gauge)
@@ -77,6 +81,7 @@ def plot_alignment(
     top.tick_params("x", length=0)
     bottom.set_xlabel(f"relative depth; {_how(pairs)}")
     figure.supylabel(axis_label(gauge), fontsize=8)
+    legend_above(figure, sum_marks(table["after_sum"]))
     return figure
 
 
@@ -95,7 +100,8 @@ def plot_difference(
     figure = column_figure(columns, 3.3 if columns == 1 else 3.8)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1, 0.8))
     for number, side in enumerate(("first", "second")):
-        draw_error_bars(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number)
+        is_open = open_marks(pairs[f"{side}_after_sum"])
+        draw_error_bars(top, pairs.index, pairs[f"{side}_mean"], pairs[f"{side}_std"], number, is_open)
     top.set_ylabel(axis_label(gauge))
     extend_to_one(top, gauge)
     difference = pairs["difference"]
@@ -104,7 +110,9 @@ def plot_difference(
         bottom.errorbar(pairs.index, difference, pairs["std"], linestyle="", color=DARK, elinewidth=0.5)
     bottom.axhline(0, color=DARK, linewidth=0.6)
     short = max(len(first), len(second)) <= 16
-    bottom.set_ylabel(f"{plain_text(second)}\n− {plain_text(first)}" if short else "second − first")
+    bottom.set_ylabel(
+        f"{plain_text(second)}\n− {plain_text(first)}" if short else f"second − first,\n{axis_label(gauge)}"
+    )
     blocks = _in_steps(blocks_of(named[first].sites), pairs["first_order"])
     for axes in (top, bottom):
         shade_blocks(axes, blocks)
@@ -114,7 +122,7 @@ def plot_difference(
         name_blocks(bottom, blocks, (WIDTHS[columns] - MARGIN) / len(pairs))
     whose = f"blocks of {plain_text(first, 30)}" + ("\n" if columns == 1 else "; ")
     bottom.set_xlabel((whose if len(blocks) > 1 else "") + _how(pairs))
-    name_series(figure, named)
+    name_series(figure, named, marks=sum_marks(pairs["first_after_sum"] | pairs["second_after_sum"]))
     return figure
 
 
@@ -128,6 +136,8 @@ def plot_path(
     drawn over each other, by name where they have the same blocks, else by relative depth. Without `labels`,
     the lines have the names of the networks.
     """
+    from matplotlib.lines import Line2D
+
     if not paths:
         raise InputError("expected at least one path to plot, got none")
     for path in paths:
@@ -142,14 +152,14 @@ def plot_path(
     alike = all(other == names[0] for other in names)
     figure = column_figure(columns, (1.15 if columns == 1 else 1.5) * len(panels) + 0.7)
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    ring: Any = {"marker": "o", "linestyle": "", "markersize": 8, "fillstyle": "none"}
     for axes, gauge in zip(every, panels, strict=True):
         for number, own in table[table["gauge"] == gauge].groupby("number"):
             x, style = own["order" if alike else "depth"], series_style(int(number))
             axes.errorbar(x, own["mean"], yerr=own["std"], elinewidth=0.6, **style)
             if gauge == "stable_rank":
                 lowest = own["mean"].iloc[1:].idxmin()  # 0 is the input
-                ring: Any = {"markersize": 8, "fillstyle": "none", "color": style["color"]}
-                axes.plot(x[lowest], own["mean"][lowest], "o", **ring)
+                axes.plot(x[lowest], own["mean"][lowest], color=style["color"], **ring)
         axes.set_ylabel(RESIDUAL_GAUGES[gauge])
         axes.set_ylim(0, 1.06 * axes.get_ylim()[1])  # room for the highest marker
     if not alike:
@@ -159,10 +169,12 @@ def plot_path(
     else:
         shown = ["input", *(plain_text(name, 30) for name in names[0])]
         every[-1].set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_SIZE)
+    mark = Line2D([], [], color=DARK, label="lowest stable rank after a block", **ring)
     if len(paths) == 1:
         title_left(every[0], labels[0], WIDTHS[columns] - 0.7)
+        legend_above(figure, [mark])
     else:
-        name_series(figure, labels)
+        name_series(figure, labels, marks=[mark])
     return figure
 
 

@@ -34,6 +34,7 @@ from fathometer.report.figures.style import (
     name_series,
     plain_text,
     series_style,
+    sum_marks,
     title_left,
     width_of,
 )
@@ -61,8 +62,9 @@ def plot_signature(
 ) -> Figure:
     """Plot a gauge at every site, with one standard deviation over batches as error bar.
 
-    Points are coloured by operator, and every other block of the network is shaded. A site without a finite
-    value is a cross on the axis.
+    Points are coloured by operator, and every other block of the network is shaded. In a residual network,
+    marks are filled after a residual sum and open elsewhere. A site without a finite value is a cross on the
+    axis.
 
     Args:
         sounding: what was measured.
@@ -99,7 +101,7 @@ def plot_signature(
         _histogram(grid[0, 1], axes, table["mean"].dropna().to_numpy())
         if strip:
             grid[1, 1].set_visible(False)
-    legend_above(figure, handles if len(handles) > 1 else [])
+    legend_above(figure, [*(handles if len(handles) > 1 else []), *sum_marks(table["after_sum"])])
     return figure
 
 
@@ -110,18 +112,19 @@ def plot_overlay(
     """Plot several soundings over each other, with one standard deviation over batches as error bar.
 
     With `along="depth"` each network reaches from its first site to its last; with `along="dtw"` every site
-    is at the mean depth of the sites of the first network that it is aligned with.
+    is at the mean depth of the sites of the first network that it is aligned with. In a residual network,
+    marks are filled after a residual sum and open elsewhere.
     """
     table = finite_signatures(soundings, gauge, along)
     names = list(dict.fromkeys(table["network"]))
     figure = column_figure(columns, 2.6 if columns == 1 else 3.0)
     axes = figure.subplots()
     for number, (_, own) in enumerate(table.groupby("network", sort=False)):
-        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number)
+        draw_error_bars(axes, own["depth"], own["mean"], own["std"], number, open_marks(own["after_sum"]))
     axes.set_ylabel(axis_label(gauge))
     extend_to_one(axes, gauge)
     axes.set_xlabel("relative depth" if along == "depth" else f"depth in {plain_text(names[0], 30)}, by DTW")
-    name_series(figure, names)
+    name_series(figure, names, marks=sum_marks(table["after_sum"]))
     return figure
 
 
@@ -188,12 +191,26 @@ def finite_signatures(soundings: Sounding | Soundings, gauge: str, along: Along 
     return table
 
 
-def draw_error_bars(axes: Axes, x: Any, mean: Any, std: Any, number: int, **settings: Any) -> None:
-    """Draw a line with error bars in the style of series `number`, thinner the more points it has."""
+def draw_error_bars(
+    axes: Axes, x: Any, mean: Any, std: Any, number: int, is_open: Any = (), **settings: Any
+) -> None:
+    """Draw a line with error bars in the style of series `number`, thinner the more points it has.
+
+    Marks are filled, or `is_open`.
+    """
     size = point_size(len(mean))
     style = series_style(number) | {"markersize": size, "linewidth": size / 4, "elinewidth": size / 6}
     x, mean, std = (np.asarray(values, float) for values in (x, mean, std))
     axes.errorbar(x, mean, yerr=std, **(style | settings))
+    if np.any(is_open):
+        hollow = {"color": style["color"], "marker": style["marker"], "markersize": size, "linestyle": ""}
+        chosen = np.asarray(is_open, bool)
+        axes.plot(x[chosen], mean[chosen], mfc="white", mew=size / 6 + 0.2, zorder=4, **hollow)
+
+
+def open_marks(after_sum: pd.Series[bool]) -> pd.Series[bool]:
+    """Return which marks of a network are open: if it has residual sums, those of sites not after one."""
+    return ~after_sum & bool(after_sum.any())
 
 
 def extend_to_one(axes: Axes, gauge: str) -> None:
@@ -222,12 +239,14 @@ def name_sites(axes: Axes, sites: Sequence[Site], width: float, *, marks: bool =
     if room >= VERTICAL_NAME_WIDTH and max(map(len, names), default=0) <= _LONGEST:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=SMALL_SIZE)
         axes.tick_params("x", length=2.5 if marks else 0)
+        axes.set_xlabel("site, in order of depth")
         return
     blocks = blocks_of(sites)
     if len(blocks) < 2:
         axes.set_xlabel("site, in order of depth")
     else:
         name_blocks(axes, blocks, room)
+        axes.set_xlabel("block, in order of depth")
 
 
 def name_blocks(axes: Axes, blocks: Sequence[Block], room: float) -> None:
@@ -249,10 +268,10 @@ def _points(axes: Axes, table: pd.DataFrame) -> list[Artist]:
     axes.plot(table["order"], table["mean"], color=GREY, linewidth=0.8 if count < 150 else 0.4, zorder=1)
     bare: dict[str, Any] = {"linestyle": "", "markersize": size, "markeredgewidth": 0, "elinewidth": size / 5}
     handles: list[Artist] = []
+    is_open = open_marks(table["after_sum"])
     for number, (operator, own) in enumerate(table.groupby("operator", sort=False)):
-        draw_error_bars(
-            axes, own["order"], own["mean"], own["std"], number, label=plain_text(operator), **bare
-        )
+        values = (own["order"], own["mean"], own["std"], number, is_open[own.index])
+        draw_error_bars(axes, *values, label=plain_text(operator), **bare)
         handles.append(legend_line(number, str(operator), linestyle="", markersize=4))
     missing = table.loc[table["mean"].isna(), "order"]
     if len(missing):

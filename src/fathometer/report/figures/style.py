@@ -152,9 +152,25 @@ def legend_line(number: int, name: object, longest: int = 40, **settings: Any) -
     return Line2D([], [], label=plain_text(name, longest), **(series_style(number) | settings))
 
 
-def name_series(figure: Figure, names: Iterable[object], longest: int = 40, **settings: Any) -> None:
-    """Add a legend above the figure with the name of every series, in the style of `series_style`."""
-    legend_above(figure, [legend_line(i, name, longest, **settings) for i, name in enumerate(names)])
+def name_series(
+    figure: Figure, names: Iterable[object], longest: int = 40, marks: Sequence[Artist] = (), **settings: Any
+) -> None:
+    """Add a legend above the figure: every series, in the style of `series_style`, and `marks`."""
+    series = [legend_line(i, name, longest, **settings) for i, name in enumerate(names)]
+    legend_above(figure, [*series, *marks])
+
+
+def sum_marks(after_sum: Iterable[bool]) -> list[Artist]:
+    """Return entries of a legend for filled and open marks, if any site is after a residual sum."""
+    from matplotlib.lines import Line2D
+
+    looks: dict[str, Any] = {"color": DARK, "marker": "o", "linestyle": "", "markersize": 4}
+    if not any(after_sum):
+        return []
+    return [
+        Line2D([], [], label="after a residual sum", **looks),
+        Line2D([], [], label="inside a block, stem", markerfacecolor="white", **looks),
+    ]
 
 
 def title_left(axes: Axes, name: object, inches: float, **settings: Any) -> None:

@@ -224,7 +224,7 @@ def _map() -> alt.Chart:
         x2="end:Q",
         y=alt.Y("top:Q", title="site, in order of depth", axis=sites, scale=down),
         y2="bottom:Q",
-        color=alt.Color("value:Q", title="{gauge}", scale=alt.Scale(scheme="viridis"), legend=legend),
+        color=alt.Color("value:Q", title="{gauge}", scale=alt.Scale(scheme="cividis"), legend=legend),
         tooltip=_TIP,
     )
     return chart.add_params(*_given("depth", "reach"))

@@ -155,7 +155,7 @@ def _spectra() -> alt.TopLevelMixin:
 def _path(size: float, width: float, also: str) -> alt.TopLevelMixin:
     """Draw paths in a plane, coloured by p; `also` is a column for the tooltip."""
     legend = alt.Legend(title="p", orient="top", gradientLength=120)
-    colour = alt.Color("p:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), legend=legend)
+    colour = alt.Color("p:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=legend)
     rows = data("rows").encode(**_plane("{x}", "{y}"))
     tips = [alt.Tooltip("p:Q", **TEXT), alt.Tooltip(f"{also}:Q", title=also.replace("_", " "), **TEXT)]
     return alt.layer(

@@ -111,7 +111,7 @@ def tree_chart(clustering: Clustering, families: Mapping[str, str]) -> Chart:
             x2="right:Q",
             y=alt.Y("above:Q", **down),
             y2="below:Q",
-            color=alt.Color("distance:Q", scale=alt.Scale(scheme="viridis"), legend=legend),
+            color=alt.Color("distance:Q", scale=alt.Scale(scheme="cividis"), legend=legend),
             tooltip=["network:N", "other:N", alt.Tooltip("distance:Q", **TEXT)],
         ),
         data("branches")

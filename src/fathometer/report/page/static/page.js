@@ -87,8 +87,8 @@ function isDark() {
   return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// From dark to light, even steps for the eye, also for the colour-blind (viridis).
-const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+// From dark to light, even steps for the eye, also for the colour-blind (cividis, as in figures).
+const STOPS = [[0, 34, 78], [64, 77, 107], [124, 123, 120], [187, 173, 108], [254, 232, 56]];
 function shade(share) {
   const place = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
   const i = Math.min(Math.floor(place), STOPS.length - 2);
@@ -111,7 +111,7 @@ function chartConfig() {
     text: { color: ink },
     rule: { color: soft },
     view: { stroke: null },
-    range: { category: DATA.palette, heatmap: { scheme: "viridis" }, ramp: { scheme: "viridis" } },
+    range: { category: DATA.palette, heatmap: { scheme: "cividis" }, ramp: { scheme: "cividis" } },
   };
 }
 
