@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from torch.nn.functional import relu
 import fathometer
 from fathometer import InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, criteria, site_costs
+from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import opened
 from fathometer.linearizing.trial import Trial
@@ -91,6 +92,24 @@ def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that
     assert not network._forward_pre_hooks
     assert result_of(found).replaced == ("/relu",)
     assert type(found) is Small
+
+
+def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_gave() -> None:
+    network, x, _ = made()
+    with opened(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
+        trial, slots = Trial(copied, x, x.split(20), device), replacer.slots
+        choice = Choice(copied, slots, trial, trial, "channel", recalibrates=False)
+        choice.fit()
+        for slot in slots:
+            slot.replacement = choice._maps[slot]
+        choice._fit_in_order(first=0)
+        first, later = (cast("ChannelMap", slot.replacement) for slot in slots)
+    with torch.no_grad():
+        inner = network.norm(network.first(x))
+        straight = first.slope.view(-1, 1, 1) * inner + first.intercept.view(-1, 1, 1)
+        slope, intercept = by_hand(network.second(straight), relu(network.second(relu(inner))))
+    torch.testing.assert_close(later.slope.double(), slope, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(later.intercept.double(), intercept, rtol=1e-4, atol=1e-5)
 
 
 def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> None:
