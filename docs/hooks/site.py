@@ -36,7 +36,7 @@ PAGES = {
 """Markdown of the repository that is a page of the site."""
 COMMANDS = "reference/commands.md"
 PUBLIC_NAMES = "<!-- public names -->"
-ATLAS = "atlas.html"
+ATLAS = "reference-networks.html"  # not the name of a page
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
 _SOURCE = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
