@@ -21,6 +21,9 @@ lint: $(READY)  ## check style, spelling and types
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell -D - -D .ci/plain-words.txt
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/request.yml
 	$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation in site/; a warning is an error

@@ -4,17 +4,21 @@
         --smollm2 FILE --work FOLDER [--seconds S] [--only PATTERN] [--record]
 
 Finished checks are kept in the folder `--work`: after an interruption the same command resumes. `--record`
-writes benchmarks/records/faults-cpu.json, from which `python -m benchmarks.faults_page` writes the tables of
-docs/check.md.
+writes benchmarks/records/faults-cpu.json, from which `python -m benchmarks.faults_page` writes
+docs/check-results.md. WeightWatcher (PyPI, 0.7.7) looks at the weights of one seed of each fault.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
+import logging
+import math
 import time
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -22,12 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+from weightwatcher import WeightWatcher
 
 import fathometer
 from benchmarks.healthy import SAMPLES, Places, Subject, subjects
 from benchmarks.planting import FAULTS, Fault, loss_of
 from benchmarks.records import add_record_option, record_benchmark
 from fathometer.checking.rules import RULES, check_evidence
+from fathometer.errors import first_line
 from fathometer.measuring.check import gather_evidence, usual_options
 from fathometer.models import LoadedModel
 
@@ -39,6 +46,14 @@ PLANTED = {  # networks of five kinds, and the names of their kinds
     "small/ViT": "ViT",
     "text/MiniLM": "language model",
     "text/SmolLM2": "language model",
+    "small/CNN, SiLU and BatchNorm": "CNN",
+    "cifar10/resnet44": "residual",
+    "small/MLP, LayerNorm": "MLP",
+    "small/ViT, 6 layers": "ViT",
+    "small/CNN, GELU": "CNN",  # from here on: not looked at before the rules were final
+    "cifar10/resnet32": "residual",
+    "small/MLP, BatchNorm": "MLP",
+    "small/ViT, 2 layers": "ViT",
 }
 ONLY = {"small/MLP, Tanh": "saturation", "text/SmolLM2": "wrong tokenizer"}
 """Networks that are there for one fault."""
@@ -133,7 +148,8 @@ def run_subject(name: str, load: Any, done: Done, deadline: float) -> None:
     if not done.has(network=name, fault=""):
         torch.manual_seed(0)
         row = {"network": name, "fault": "", "kind": subject.kind, **checked(subject)}
-        done.add(row | ({"time": seconds_of_both(subject)} if subject.kind == "cifar10" else {}))
+        row |= {"time": seconds_of_both(subject)} if subject.kind == "cifar10" else {}
+        done.add(row | ({"weights": seen_in_weights(subject.module)} if name in PLANTED else {}))
         print(name, done.rows[-1]["seconds"], done.rows[-1]["findings"][:2], flush=True)
     for (fault, strength, seed), key in zip(cases, keys, strict=True):
         if done.has(**key) or time.monotonic() > deadline:
@@ -160,7 +176,25 @@ def planted(subject: Subject, fault: Fault, strength: Any, seed: int) -> dict[st
         "first": bool(rules) and rules[0] in fault.rules,
         "found": any(rule in fault.rules for rule in rules),
         **found,
+        **({"weights": seen_in_weights(changed.module)} if seed == 0 else {}),
     }
+
+
+def seen_in_weights(module: nn.Module) -> dict[str, Any]:
+    """Return what WeightWatcher says: the mean of alpha over layers, and the layers that it warns about.
+
+    It raises an error at weights that are NaN or inf: `alpha` is None then.
+    """
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            layers = WeightWatcher(model=module, log_level=logging.ERROR).analyze()
+    except Exception as error:  # it has no error class of its own
+        return {"alpha": None, "warned": [], "error": first_line(error)}
+    if "alpha" not in layers:  # no layer is large enough
+        return {"alpha": None, "warned": []}
+    alpha = float(layers["alpha"].mean())
+    warned = layers.loc[layers["warning"].fillna("").astype(str) != "", "longname"]
+    return {"alpha": alpha if math.isfinite(alpha) else None, "warned": sorted(map(str, warned))}
 
 
 def checked(subject: Subject) -> dict[str, Any]:

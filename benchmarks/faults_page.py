@@ -6,7 +6,7 @@ python -m benchmarks.faults_page
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +16,7 @@ from fathometer.checking.limits import LIMITS, Limits
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
 EXPECTED = 43  # healthy networks of `benchmarks.healthy`
-LOOKED_AT = ("small/MLP", "cifar10/resnet20")
+NOT_LOOKED_AT = ("small/CNN, GELU", "cifar10/resnet32", "small/MLP, BatchNorm", "small/ViT, 2 layers")
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -68,8 +68,20 @@ def fault_rows(planted: Sequence[Check], healthy: Mapping[str, Check]) -> list[R
         row["loss shows it"] = percentage(
             [c for c in checks if has_loss(c, healthy)], lambda c: worse(c, healthy)
         )
+        row["WeightWatcher shows it"] = percentage(
+            [c for c in checks if "weights" in c], lambda c: shown_by_weights(c, healthy)
+        )
         rows.append(row)
     return rows
+
+
+def shown_by_weights(check: Check, healthy: Mapping[str, Check]) -> bool:
+    """Return whether WeightWatcher fails, warns about another layer, or alpha differs by over a tenth."""
+    before, after = healthy[check["network"]]["weights"], check["weights"]
+    if after["alpha"] is None or before["alpha"] is None:
+        return after["alpha"] is not before["alpha"]
+    is_new = bool(set(after["warned"]) - set(before["warned"]))
+    return is_new or abs(after["alpha"] - before["alpha"]) > 0.1 * before["alpha"]
 
 
 def first_new(check: Check, healthy: Mapping[str, Check]) -> bool:
@@ -135,7 +147,8 @@ def page(record: Mapping[str, Any]) -> str:
     by_name = {check["network"]: check for check in healthy}
     planted = [check for check in checks if check["fault"] and check.get("applies")]
     calibration, test = halves(healthy)
-    unseen = [check for check in planted if check["network"] not in LOOKED_AT]
+    unseen = [check for check in planted if check["network"] in NOT_LOOKED_AT]
+    others = [check for check in planted if check["fault"] != "normalisation left out"]
     alarms = [check for check in healthy if any(f[1] == "error" for f in check["findings"])]
     parts = [
         "# How well the check works\n",
@@ -156,26 +169,31 @@ def page(record: Mapping[str, Any]) -> str:
         "*first, new*.\n",
         f"Over all checks: first {percentage(planted, lambda c: c['first'])}, first and new "
         f"{percentage(planted, lambda c: first_new(c, by_name))}, found "
-        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, and which of them "
-        f"name a fault, were changed after the first checks of {' and '.join(LOOKED_AT)}. Over the other "
-        f"networks: {percentage(unseen, lambda c: c['first'])}, "
+        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, thresholds and "
+        "which rules name a fault were changed after looking at the other networks, but not at these: "
+        f"{'; '.join(NOT_LOOKED_AT)}. Over these ({len(unseen)} checks): "
+        f"{percentage(unseen, lambda c: c['first'])}, "
         f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
-        f"{percentage(unseen, lambda c: found_new(c, by_name))}.\n",
-        "The benchmark plants 16 kinds of faults in 7 networks of 5 kinds (a ViT and SmolLM2 among them). "
-        "What is not in the table has no place in that network, or has not been run. *Initialisation too "
-        "small* was also planted in residual networks at first, and not found there. It was dropped for "
-        "them after that, because the residual stream carries the signal past small weights.\n",
+        f"{percentage(unseen, lambda c: found_new(c, by_name))}. Most misses are *normalisation left out*: "
+        "activations do not show it unless a BatchNorm remains behind it, whose statistics no longer fit. "
+        "Without this kind, first and new over all checks: "
+        f"{percentage(others, lambda c: first_new(c, by_name))}.\n",
+        "*Initialisation too small* was also planted in residual networks and in one with LayerNorm, and not "
+        "found there. It was dropped for them after that: the residual stream carries the signal past small "
+        "weights, and LayerNorm scales it again. "
+        "*Saturation* was also planted before the GELUs of MiniLM, by mistake.\n",
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),
-        "\nWeightWatcher, which looks at weights alone, is not installed here, and is not compared.\n",
+        "\n*WeightWatcher shows it*: WeightWatcher 0.7.7, which looks at weights alone, warns about a layer "
+        "that is new, gives a mean alpha that differs by more than a tenth from the healthy network's, "
+        "or fails (one seed of each fault). It does not claim to find such faults, and needs no data.\n",
         "## False alarms\n",
         "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds were "
         "set while looking at the published ones (calibration), on up to 512 samples; those trained here "
         "test "
         "them. The goal is an error in at most one network in twenty, and at most 2 % of the sites.\n",
-        f"The record has {len(healthy)} healthy networks ({', '.join(sorted(by_name))}); the benchmark lists "
-        f"{EXPECTED}, and those that are missing have not been run.\n",
+        f"The record has {len(healthy)} of the {EXPECTED} healthy networks of the benchmark.\n",
         markdown_table(alarm_rows({"calibration": calibration, "test": test, "all": healthy})),
         "Networks with an error: "
         + ("; ".join(f"{c['network']} ({c['findings'][0][3]})" for c in alarms) or "none")
@@ -206,14 +224,18 @@ def time_line(healthy: Sequence[Check]) -> str:
     )
 
 
-def missed_lines(planted: Iterable[Check], healthy: Mapping[str, Check]) -> list[str]:
-    """List the checks that missed their fault, those of one kind, network and strength together."""
-    missed: dict[tuple[str, str, str], int] = {}
-    for check in planted:
-        if not found_new(check, healthy):
-            key = check["fault"], check["network"], check["strength"]
-            missed[key] = missed.get(key, 0) + 1
-    lines = [f"- {f}, strength {s}, in {n}: {count} of 3" for (f, n, s), count in missed.items()]
+def missed_lines(planted: Sequence[Check], healthy: Mapping[str, Check]) -> list[str]:
+    """List the networks in which a kind of fault was missed, with how often."""
+    lines = []
+    for fault in dict.fromkeys(check["fault"] for check in planted):
+        counts = []
+        for network in dict.fromkeys(check["network"] for check in planted):
+            checks = [c for c in planted if (c["fault"], c["network"]) == (fault, network)]
+            missed = sum(not found_new(check, healthy) for check in checks)
+            if missed:
+                counts.append(f"{network} ({missed} of {len(checks)})")
+        if counts:
+            lines.append(f"- {fault}: {'; '.join(counts)}")
     return lines or ["- none"]
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.linearize costs resnet20 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize greedy resnet56 --weights FOLDER… --data FOLDER --record
-    python -m benchmarks.linearize language --weights FOLDER… --record
+    python -m benchmarks.linearize language smollm2 --weights FOLDER… --record
 
 Lines are fitted, and criteria computed, on training images. The test images are used for the numbers that are
 reported, and for nothing else. `fisher` was chosen among nine criteria by gradients on training images of
@@ -287,12 +287,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("part", choices=("costs", "greedy", "folding", "language"))
-    parser.add_argument("networks", nargs="*", choices=[*FILES], metavar="NETWORK")
-    parser.add_argument("--weights", nargs="+", default=["../shared/data/weights"], help="folders of weights")
-    parser.add_argument(
-        "--data", default="../shared/data", help="folder with cifar10_train.npz and _test.npz"
-    )
-    parser.add_argument("--images", default="../shared/data/imagenet_sample_256", help="folder of images")
+    parser.add_argument("networks", nargs="+", choices=[*FILES], metavar="NETWORK")
+    parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
+    parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
+    parser.add_argument("--images", help="folder of ImageNet images with labels.csv")
     parser.add_argument("--scratch", default=".", help="folder for texts")
     parser.add_argument("--calibration", type=int, default=512, help="training images, or blocks of text")
     parser.add_argument("--test", type=int, default=1000, help="test images, or blocks of text")
@@ -306,7 +304,7 @@ def main() -> None:
     add_record_option(parser)
     options = parser.parse_args()
     parts: dict[str, Callable[..., dict[str, Any]]] = {"costs": costs, "greedy": greedy, "folding": folding}
-    for name in options.networks or ["smollm2"]:
+    for name in options.networks:
         if options.part == "language":
             options.counts = options.counts or [3, 6, 9]
             found = costs(options, name, "affine", "module:*.mlp")

@@ -15,7 +15,7 @@ from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
 
 PAGE = ROOT / "benchmarks" / "RESULTS.md"
 RESNET, VIT = "resnet50", "vit_b_16"
-NO_RECORD = "no record; see the README for earlier values"
+NO_RECORD = "no record"
 
 Found = Any
 """What a benchmark found, as its record has it."""

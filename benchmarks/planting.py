@@ -94,9 +94,10 @@ def duplicated(subject: Subject, share: float, generator: Generator) -> Planted:
 @torch.no_grad()
 def saturation(subject: Subject, factor: float, generator: Generator) -> Planted:
     """Make the weights before a Tanh far too large."""
-    if not any(isinstance(module, nn.Tanh) for module in subject.module.modules()):
-        return None
-    name, layer, _ = _pick(list(hidden_layers(subject)), generator)
+    layers = list(hidden_layers(subject))
+    if sum(isinstance(module, nn.Tanh) for module in subject.module.modules()) < len(layers):
+        return None  # a single Tanh, as in a pooler, does not follow the layers that are changed
+    name, layer, _ = _pick(layers, generator)
     layer.weight *= factor
     return subject, name
 
@@ -105,10 +106,11 @@ def saturation(subject: Subject, factor: float, generator: Generator) -> Planted
 def initialisation(subject: Subject, gain: float, generator: Generator) -> Planted:
     """Draw all weights again, as He et al. do, times a gain; biases are 0 and norms as at the start.
 
-    Small weights do no harm where a residual stream carries the signal: they are no fault there. That was
-    decided after the first checks of the ResNet had not found them.
+    Small weights do no harm where a residual stream carries the signal, or where LayerNorm scales it again:
+    they are no fault there. That was decided after the first checks had not found them.
     """
-    if gain < 1 and ("resnet" in subject.name or "ViT" in subject.name or subject.kind == "text"):
+    harmless = any(word in subject.name for word in ("resnet", "ViT", "LayerNorm"))
+    if gain < 1 and (harmless or subject.kind == "text"):
         return None
     for module in subject.module.modules():
         if isinstance(module, _Layers):

@@ -5,9 +5,9 @@
     python -m examples.pictures map-resnets --data A --data B
 
 Most are drawn from results in this repository: soundings in `papers/networks/soundings`, verdicts in
-`docs/reproduction`, and `examples/records`, which are tables of `examples.leaky_tables` (one H200) and
-`examples.affinity_penalty`. Small networks are trained again, which takes minutes. Some pictures need weights
-or images, which are searched for by name in the folders `--data`. Pages are photographed by Chromium.
+`docs/reproduction`, and a table of `examples.affinity_penalty` in `examples/records`. Small networks are
+trained again, which takes minutes. Some pictures need weights or images, which are searched for by name in
+the folders `--data`. Pages are photographed by Chromium.
 """
 
 from __future__ import annotations
@@ -412,13 +412,13 @@ def schemes() -> LeakySweep:
 PICTURES |= {
     "bottleneck.png": lambda: bottleneck.picture(bottleneck.train(0)),
     "figure-energies.png": lambda: plot_energies(quick(effective_depth=(7.0,), rank=(3,)), columns=1),
-    "leaky-1a.png": lambda: plot_dimensions(pd.read_csv(RECORDS / "leaky-depths.csv")),
+    "leaky-1a.png": lambda: plot_dimensions(pd.read_csv(REPRODUCTION / "small/leaky-figure-1a/depths.csv")),
     "leaky-1b.png": lambda: plot_spectra(quick(effective_depth=(7.0,), rank=(3,))),
     "leaky-1c.png": lambda: plot_energies(quick(effective_depth=(7.0,), rank=(3,))),
-    "leaky-2a.png": lambda: plot_errors(pd.read_csv(RECORDS / "leaky-errors.csv")),
+    "leaky-2a.png": lambda: plot_errors(pd.read_csv(REPRODUCTION / "small/leaky-figure-2a/errors.csv")),
     "leaky-2b.png": lambda: plot_steps(schemes()),
     "leaky-2c.png": lambda: plot_plane(schemes()),
-    "leaky-3.png": lambda: plot_bounded(pd.read_csv(RECORDS / "leaky-depths.csv")),
+    "leaky-3.png": lambda: plot_bounded(pd.read_csv(REPRODUCTION / "small/leaky-figure-3/depths.csv")),
 }
 
 

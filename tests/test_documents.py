@@ -8,6 +8,7 @@ import io
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+import fathometer
 from fathometer.cli.app import app
 from fathometer.models import ensure_torchvision_operators
 
@@ -159,7 +161,7 @@ def test_there_are_pages_that_run() -> None:
 def test_links_lead_to_files(path: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text("utf-8"))
     local = [target for target in targets if "://" not in target]
-    made = {DOCS / "reference/commands.md", DOCS / "atlas.html"}  # when the site is built
+    made = {DOCS / "reference/commands.md", DOCS / "reference-networks.html"}  # when the site is built
     found = [path.parent / target for target in local]
     assert [target for target in found if not target.exists() and target.resolve() not in made] == []
 
@@ -176,3 +178,14 @@ def test_every_public_name_is_in_the_reference(library: str) -> None:
 
 def test_pictures_are_small() -> None:
     assert {path.name for path in (DOCS / "images").iterdir() if path.stat().st_size > 350_000} == set()
+
+
+def test_the_conda_recipe_agrees_with_the_package() -> None:
+    """The same version, and the same dependencies under conda's names."""
+    recipe = (ROOT / "conda/recipe.yaml").read_text("utf-8")
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [f"python{project['requires-python']}", *project["dependencies"]]
+    given = [line.strip("- ").replace(" ", "").replace("pytorch>", "torch>") for line in run.splitlines()]
+    assert given == wanted
+    assert f'version: "{fathometer.__version__}"' in recipe

@@ -98,4 +98,4 @@ def test_measuring_loads_neither_reports_nor_surveys() -> None:
     modules = loaded("import fathometer\nfathometer.measure")
     parts = ("leaky", "survey", "compare", "report", "residual", "training", "testing", "cli", "activations")
     assert not modules & {f"fathometer.{part}" for part in parts}
-    assert not modules & {"matplotlib", "sklearn", "transformers", "timm", "ray"}
+    assert not modules & {"matplotlib", "sklearn", "transformers", "timm", "ray", "datasets"}

@@ -25,7 +25,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[tuple[str, list[str]]]:
     """List the kinds of output of each cell: text, tables, pictures."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [
-        (cell.source, sorted(kind for output in cell.outputs for kind in output.get("data", {"text": ""})))
+        (cell.source, sorted({kind for output in cell.outputs for kind in output.get("data", {"text": ""})}))
         for cell in cells
     ]
 

@@ -20,7 +20,7 @@ from papers.intervals import interval_numbers, interval_simulation
 from papers.item import Claim, Numbers, RunContext, Simulation
 
 LINEAR = 0.9  # a score that is called highly linear
-TWO_HEAPS = 2.0  # Ashman's D above which two normal distributions of equal width and weight have two modes
+TWO_MODES = 2.0  # Ashman's D above which two normal distributions of equal width and weight have two modes
 
 
 class Evidence(NamedTuple):
@@ -60,7 +60,7 @@ def trend(found: Evidence) -> Numbers:
     return more | {name: gap.mean() for name, gap in gaps.items()}
 
 
-def heaps(group: Ensemble) -> list[float]:
+def separations(group: Ensemble) -> list[float]:
     """Compute Ashman's D of the scores at the ends of blocks and of those inside, for each seed."""
     return ashman(group.scores[:, group.roles.ends], group.scores[:, group.roles.inside])
 
@@ -73,21 +73,21 @@ def ashman(ends: Scores, inside: Scores) -> list[float]:
 
 def bimodal(found: Evidence) -> Numbers:
     """Measure how far apart the two kinds of sites are, with and without residual connections."""
-    return interval_numbers(heaps(found.residual)) | {"plain": float(np.mean(heaps(found.plain)))}
+    return interval_numbers(separations(found.residual)) | {"plain": float(np.mean(separations(found.plain)))}
 
 
-def _draw_heaps(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
+def _draw_modes(generator: np.random.Generator, present: bool, numbers: Numbers) -> Numbers:
     shape = (2, int(numbers["seeds"]), 9)  # type: ignore[arg-type]
     ends, inside = generator.normal(size=shape)
     plain = generator.normal(size=shape)
-    apart = 2 * TWO_HEAPS if present else TWO_HEAPS
+    apart = 2 * TWO_MODES if present else TWO_MODES
     return interval_numbers(ashman(ends + apart, inside)) | {"plain": float(np.mean(ashman(*plain)))}
 
 
-_HEAPS = Simulation(
-    "assumed: heaps four standard deviations apart with residual connections, one heap without; where it is "
+_MODES = Simulation(
+    "assumed: modes four standard deviations apart with residual connections, one mode without; where it is "
     "just false, two standard deviations",
-    _draw_heaps,
+    _draw_modes,
 )
 _INTERVAL = "{mean:.3g} ({low:.3g} to {high:.3g}) over {seeds:.0f} seeds"
 FIGURE_5D = trained_item(
@@ -110,14 +110,14 @@ FIGURE_5D = trained_item(
         ),
         "bimodal": Claim(
             words="Residual connections make the distribution of the affinity scores bimodal.",
-            test="The scores at the ends of blocks and those inside are two heaps: the distance of their "
+            test="The scores at the ends of blocks and those inside are two groups: the distance of their "
             "means, in standard deviations (Ashman's D), is above 2, where two normal distributions of one "
             "width have two modes. Its 95 % interval over seeds lies above 2 in ResNet-20, its mean below 2 "
             "in the plain network.",
             measure=bimodal,
-            holds=lambda n: n["low"] > TWO_HEAPS > n["plain"],
+            holds=lambda n: n["low"] > TWO_MODES > n["plain"],
             says=f"D = {_INTERVAL} with residual connections, {{plain:.2f}} without",
-            simulation=_HEAPS,
+            simulation=_MODES,
         ),
         "linear": Claim(
             words="One such mode is centred around highly linear activation functions.",
@@ -135,13 +135,13 @@ FIGURE_5D = trained_item(
         "deeper": Claim(
             words="The same effect is observed in deeper networks (the paper: ResNet-18 and 34; here: "
             "ResNet-56).",
-            test="The test of two heaps for ResNet-56: the 95 % interval of D over seeds lies above 2.",
-            measure=lambda found: interval_numbers(heaps(found.deep)),
-            holds=lambda n: n["low"] > TWO_HEAPS,
+            test="The test of two modes for ResNet-56: the 95 % interval of D over seeds lies above 2.",
+            measure=lambda found: interval_numbers(separations(found.deep)),
+            holds=lambda n: n["low"] > TWO_MODES,
             says=f"D = {_INTERVAL}",
             kind="ours",
             simulation=interval_simulation(
-                "heaps four standard deviations apart (assumed)", 4.0, null=TWO_HEAPS
+                "modes four standard deviations apart (assumed)", 4.0, null=TWO_MODES
             ),
         ),
     },
@@ -155,7 +155,7 @@ FIGURE_5D = trained_item(
     notes=(
         "Accuracy in per cent: {accuracy}.",
         "Hartigan's dip, which knows no kinds of sites: p = {dip_residual:.2g} with residual connections, "
-        "{dip_plain:.2g} without, {dip_deep:.2g} in the deeper network. It finds two heaps of equal size "
+        "{dip_plain:.2g} without, {dip_deep:.2g} in the deeper network. It finds two modes of equal size "
         "four standard deviations apart in 24 % of samples of 19 values, and in 59 % of 55.",
     ),
     changes=(

@@ -20,8 +20,8 @@ _HEAD = """\
 # The reference networks
 
 The package comes with soundings of {count} trained networks, with all standard gauges and `cka`, to compare
-your own with. When the documentation is built, they also become an [interactive atlas](atlas.html) to search
-and to choose from.
+your own with. When the documentation is built, they also become an
+[interactive atlas](reference-networks.html) to search and to choose from.
 
 ```bash
 fathometer measure torchvision:resnet18 --weights mine.pt --data photos/ --samples 500 --out mine.json
@@ -50,8 +50,8 @@ page is written by `python -m papers.networks reference` from the soundings in
 _IMAGENET_NOTE = """\
 Two batches of 500 images, one image of each class. They are most likely *training* images, so that the
 measured accuracy is above the published one: it confirms that weights and inputs fit, and is no estimate
-of the accuracy on other images. The published accuracies of SqueezeNet 1.0 and EfficientNet-B0 have not been
-checked against their source.
+of the accuracy on other images. The published accuracy of EfficientNet-B0 has not been
+checked against its source.
 """
 _CIFAR_NOTE = "Four batches of 512 images of the test set; the measured accuracy is that on these 2048.\n"
 _TRAINING_NOTE = """\

@@ -36,7 +36,7 @@ def test_the_page_counts_what_is_new() -> None:
     assert not faults_page.found_new(missed, by_name)
     assert faults_page.found_new(found, by_name)
     assert not faults_page.first_new(found, by_name)
-    assert faults_page.missed_lines([missed, found], by_name) == ["- fault, strength 1, in net: 1 of 3"]
+    assert faults_page.missed_lines([missed, found], by_name) == ["- fault: net (1 of 2)"]
     assert faults_page.worse(check("net", "fault", numbers={"loss": 0.7}), by_name)
     assert not faults_page.worse(check("net", "fault", numbers={"loss": 0.51}), by_name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -257,3 +257,13 @@ def test_errors_about_the_input_stay_errors() -> None:
         TypeError, match=r"check\(\) got an unexpected keyword argument 'sample'; did you mean"
     ):
         check(trained(), digits(), sample=3)
+
+
+@pytest.mark.parametrize(("gain", "found"), [(1.4, False), (6.0, True)])
+def test_random_weights_that_are_too_large_are_found_behind_layer_norm(gain: float, found: bool) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.ReLU(), nn.Linear(64, 64))
+    for layer in (net[0], net[3]):
+        nn.init.normal_(cast("nn.Linear", layer).weight, 0, gain / 8)
+    rules = [each.rule for each in check(net, torch.randn(256, 64)).findings]
+    assert ("scale" in rules) is found

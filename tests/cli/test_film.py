@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import torch
 
 import fathometer
 from fathometer import History
+from fathometer.models import ensure_torchvision_operators
 from tests.cli.conftest import Command
+from tests.measuring.test_texts import letter_tokenizer
 
 NETS = """
 import torch
@@ -92,3 +95,30 @@ def test_a_call_runs_networks_with_other_inputs(command: Command) -> None:
     code, _, err = command("sites", *call, "--cost", "--data", "random:200")
     assert code == 2
     assert "--call: has no effect on --cost" in err
+
+
+def test_folders_that_transformers_wrote_become_a_film(tmp_path: Path, command: Command) -> None:
+    """As the Trainer leaves them, with the tokenizer in each; token ids need none."""
+    ensure_torchvision_operators()
+    transformers: Any = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 32, "vocab_size": 64}
+    net = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, bos_token_id=1, eos_token_id=2))
+    for step in (20, 100):
+        net.save_pretrained(tmp_path / "out" / f"checkpoint-{step}")
+        letter_tokenizer().save_pretrained(tmp_path / "out" / f"checkpoint-{step}")
+        with torch.no_grad():
+            net.transformer.h[0].mlp.c_fc.bias.fill_(9.0)  # the next one is nearly linear there
+    np.savez(tmp_path / "ids.npz", x=np.random.default_rng(0).integers(3, 30, (64, 16)))
+    (tmp_path / "book.txt").write_text("deep calls unto deep " * 60)
+    for data in ("ids.npz", "book.txt"):
+        folders = ("out/checkpoint-100", "out/checkpoint-20")
+        code, out, err = command("film", *folders, "--data", data, "--samples", "32", "--gauges", "affinity")
+        assert code == 0, err
+        assert "perplexity" in out
+        history = fathometer.load(tmp_path / f"out-{Path(data).stem}-film.json")
+        assert isinstance(history, History)
+        assert history.steps == (20, 100)
+        (site,) = history.signature
+        assert history.signature[site].iloc[0] < 0.99 < history.signature[site].iloc[1]
+        assert {s.provenance.model["name"] for s in history.soundings} == {"out"}

@@ -317,6 +317,7 @@ def test_models_are_listed(command: Command) -> None:
 
 def test_file_names_suit_every_file_system() -> None:
     assert slug("torchvision:resnet18") == "resnet18"
+    assert slug("hf:uoft-cs/cifar10:test") == "cifar10-test"
     assert slug("../..") == "data"
     assert slug("a\x1b[31m/b c\n") == "b-c"
     assert len(slug("x" * 5000)) <= 80

@@ -6,7 +6,7 @@ import scipy.stats
 import torch
 
 from fathometer.errors import InputError, NumericalError
-from fathometer.gauges import entropy, norm, sparsity
+from fathometer.gauges import entropy, norm, scale, sparsity
 from tests.data import correlated, relu
 
 
@@ -49,7 +49,15 @@ def test_norm_is_frobeniuss() -> None:
     x = correlated(30, 4)
     assert norm(x, relu(x)).item() == pytest.approx(np.linalg.norm(np.minimum(x, 0)), rel=1e-14)
     assert norm(x, x).item() == 0
-    for scale in (1e-200, 1e-20, 1e20, 1e200):
-        assert norm(scale * x, scale * relu(x)).item() == pytest.approx(scale * norm(x, relu(x)).item())
+    for size in (1e-200, 1e-20, 1e20, 1e200):
+        assert norm(size * x, size * relu(x)).item() == pytest.approx(size * norm(x, relu(x)).item())
     with pytest.raises(NumericalError, match="overflows float64"):
         norm(np.full((4, 2), -1.7e308), np.full((4, 2), 1.7e308))
+
+
+def test_scale_is_the_median_size_of_the_features_that_are_not_zero() -> None:
+    x = correlated(100, 8) * np.array([0, 0, 0, 0, 0, 1, 2, 1e6])  # most are switched off, one is huge
+    expected = np.median(np.sqrt((x[:, 5:] ** 2).mean(0)))
+    assert scale(x, x)["x"].item() == pytest.approx(expected, rel=1e-12)
+    assert scale(np.zeros((5, 2)), np.ones((5, 2)))["x"].item() == 0
+    assert scale(1e200 * x, x)["x"].item() == pytest.approx(1e200 * expected, rel=1e-12)

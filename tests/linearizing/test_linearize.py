@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import r2_score
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
 import fathometer
 from fathometer import InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, criteria, site_costs
+from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import opened
 from fathometer.linearizing.trial import Trial
@@ -92,6 +94,24 @@ def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that
     assert type(found) is Small
 
 
+def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_gave() -> None:
+    network, x, _ = made()
+    with opened(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
+        trial, slots = Trial(copied, x, x.split(20), device), replacer.slots
+        choice = Choice(copied, slots, trial, trial, "channel", recalibrates=False)
+        choice.fit()
+        for slot in slots:
+            slot.replacement = choice._maps[slot]
+        choice._fit_in_order(first=0)
+        first, later = (cast("ChannelMap", slot.replacement) for slot in slots)
+    with torch.no_grad():
+        inner = network.norm(network.first(x))
+        straight = first.slope.view(-1, 1, 1) * inner + first.intercept.view(-1, 1, 1)
+        slope, intercept = by_hand(network.second(straight), relu(network.second(relu(inner))))
+    torch.testing.assert_close(later.slope.double(), slope, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(later.intercept.double(), intercept, rtol=1e-4, atol=1e-5)
+
+
 def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> None:
     network, x, y = made()
     found = linearize(network, x, budget=2)
@@ -113,7 +133,7 @@ def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> No
 @pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
 def test_kinds_of_maps(kind: Any) -> None:
     network, x, _ = made()
-    found = linearize(network, x, sites="act", kind=kind, recalibrate=False)
+    found: Any = linearize(network, x, sites="act", kind=kind, recalibrate=False)
     with torch.no_grad():
         inner = network.second(h := relu(network.norm(network.first(x))))
         rows = inner.movedim(1, -1).flatten(0, -2).double()
@@ -132,6 +152,14 @@ def test_kinds_of_maps(kind: Any) -> None:
         expected = network.last(relu(h + hidden - 0.2).mean((2, 3)))
         tolerance = 2e-3 if kind == "affine" else 1e-5  # a ridge shrinks the map a little
         torch.testing.assert_close(found(x), expected, rtol=tolerance, atol=tolerance)
+        r2 = r2_score(wanted, middle, multioutput="variance_weighted")
+        assert found.linearized.table["r2"]["act"] == pytest.approx(r2, abs=1e-4)
+
+
+def test_a_site_without_a_gradient_has_no_cost_by_gradients() -> None:
+    net = nn.Sequential(nn.ReLU(), nn.Linear(8, 3))  # nothing before the ReLU has weights
+    with pytest.raises(InputError, match=re.escape("no gradient reaches it, so fisher does not know")):
+        linearize(net, torch.randn(64, 8), budget=1, criterion="fisher")
 
 
 def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:

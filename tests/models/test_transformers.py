@@ -118,7 +118,7 @@ def test_a_model_type_with_random_weights(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_offline_gives_a_one_line_error_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("fathometer.models.sources._is_reachable", lambda _: False)
+    monkeypatch.setattr("fathometer.data.hugging_face._is_reachable", lambda _: False)
     cases = {
         "hf:gpt2": "a model type with `weights` none",
         "hf:gpt3": "did you mean hf:gpt",

@@ -114,7 +114,7 @@ def trained(initial: Any, before: Any, after: Any) -> figure_9.Evidence:
 
 GENERATOR = np.random.default_rng(1)
 ONE, OTHER = (0.75 + 0.05 * GENERATOR.normal(size=(3, 19)) for _ in range(2))  # one heap
-TWO, EVEN = made(0.6, 0.95), made(0.75, 0.75, noise=0.05)  # two heaps, and one
+TWO, EVEN = made(0.6, 0.95), made(0.75, 0.75, noise=0.05)  # two modes, and one
 SHIFTED = rising(noise=0.005) + 0.1 * np.outer(np.linspace(-1, 1, 9), np.arange(14) == 3)
 FLAT = 0.9 + 0.01 * np.random.default_rng(0).normal(size=(9, 14))
 BEFORE = np.linspace(0.6, 0.99, 14) + 0.004 * np.random.default_rng(0).normal(size=(9, 14))

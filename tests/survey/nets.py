@@ -176,3 +176,22 @@ class Counting(nn.Module):
 
 def counting() -> tuple[nn.Module, Inputs]:
     return Counting(), IMAGE
+
+
+class Listed(nn.Module):
+    """Takes a list of images, as detectors do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small()[0]
+
+    def forward(self, images: list[Tensor]) -> list[Tensor]:
+        return list(self.inner(torch.stack(images)))
+
+
+def listed() -> tuple[nn.Module, Inputs]:
+    return Listed(), IMAGE
+
+
+def as_list(model: nn.Module, item: Tensor) -> object:
+    return model(list(item))

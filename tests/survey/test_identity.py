@@ -33,6 +33,9 @@ def build():
 
 def twice(x, y):
     return 2.0 * (x - y).abs().max()
+
+def call(model, item):
+    return model(2.0 * item)
 """
 
 
@@ -52,12 +55,15 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [
         plan_text("small").replace('"norm"', '"my_code_of_a_test:twice"'),
         plan_text("small").replace("[settings]", '[settings]\nactivations = "my_code_of_a_test:Mine"'),
+        plan_text("small").replace("[settings]", '[settings]\ncall = "my_code_of_a_test:call"'),
         plan_text("small").replace("tests.survey.nets:small", "my_code_of_a_test:build"),
     ],
-    ids=["gauge", "activation", "factory"],
+    ids=["gauge", "activation", "call", "factory"],
 )
 def test_other_code_is_measured_again(text: str, module: Path, tmp_path: Path) -> None:
-    (module.parent / "my_door_of_a_test.py").write_text("from my_code_of_a_test import Mine, build, twice\n")
+    (module.parent / "my_door_of_a_test.py").write_text(
+        "from my_code_of_a_test import Mine, build, call, twice\n"
+    )
     text = text.replace("my_code_of_a_test", "my_door_of_a_test")  # code counts, wherever it is imported from
     assert len(run_survey(parse_plan(text), tmp_path / "out").measured) == 1
     assert len(run_survey(parse_plan(text), tmp_path / "out").kept) == 1

@@ -94,6 +94,21 @@ def test_a_network_is_loaded_once_and_its_values_are_those_of_measure(
             assert sounding.provenance.model[name] == alone.provenance.model[name]
 
 
+def test_a_call_of_the_plan_runs_networks_with_other_inputs(tmp_path: Path) -> None:
+    positions = 'reduction = "position"'  # those that are drawn depend on the name of the site
+    called = plan("listed", change=(positions, 'call = "tests.survey.nets:as_list"'))
+    (task,) = run_survey(called, tmp_path).measured
+    found = load(tmp_path / f"{task.stem}.json")
+    (other,) = run_survey(plan("small", change=(positions, "")), tmp_path).measured
+    expected = load(tmp_path / f"{other.stem}.json")
+    assert found.provenance.settings["call"] == "as_list"
+    assert [site.name for site in found.sites] == [f"inner.{site.name}" for site in expected.sites]
+    columns = ["affinity", "norm"]
+    pd.testing.assert_frame_equal(found.records[columns], expected.records[columns])
+    ((_, failure),) = run_survey(plan("listed"), tmp_path).failed
+    assert failure.kind == "ForwardError"
+
+
 def test_settings_on_one_network_do_not_influence_each_other(tmp_path: Path) -> None:
     plan = parse_plan(several("rude"))
     run_survey(plan, tmp_path / "together")

@@ -38,13 +38,15 @@ class Limits:
     massive_size: float = 100.0
     """... where it is also at least so large."""
     explodes: float = 1e4
-    """Root mean square of the inputs of an activation."""
+    """Typical size of the inputs of an activation (the gauge `scale`)."""
     vanishes: float = 1e-4
     """The same, below which nothing is left of the signal."""
     span: float = 1000.0
-    """Factor between the largest and the smallest root mean square of a network."""
+    """Factor between the largest and the smallest typical size in a network."""
     initial_step: float = 3.0
     """Factor by which random weights may change the signal from one activation to the next."""
+    initial_gain: float = 4.0
+    """Median over layers of √(fan-in) times the deviation of random weights; He's initialisation has 1.4."""
     random_weights: float = 4.0
     """Standard deviations by which rows, columns and tails may differ from those of independent draws ..."""
     spectrum: tuple[float, float] = (0.85, 1.06)

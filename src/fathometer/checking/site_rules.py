@@ -126,19 +126,16 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
     for name, size in sizes.items():
         if size > LIMITS.explodes or size < LIMITS.vanishes:
             what = "explodes" if size > LIMITS.explodes else "vanishes"
-            sentence = f"{name}: the signal {what}: its inputs have a root mean square of {size:.2g}"
+            sentence = f"{name}: the signal {what}: the typical size of its inputs is {size:.2g}"
             yield Hit(name, sentence, {"scale": size}, abs(math.log(size or 1e-300)), severity)
             return  # what follows has the same cause
     small, large = min(names, key=lambda name: sizes[name]), max(names, key=lambda name: sizes[name])
     ratio = sizes[large] / sizes[small]
-    outputs = rows["scale_y"][rows["scale_y"] > 0]  # inputs may be large where channels are switched off
-    step = (
-        float(outputs.iloc[-1] / outputs.iloc[0]) ** (1 / max(len(outputs) - 1, 1)) if len(outputs) else 1.0
-    )
+    step = (sizes[names[-1]] / sizes[names[0]]) ** (1 / max(len(names) - 1, 1))
     if ratio > LIMITS.span:
         yield Hit(
             max(small, large, key=names.index),
-            f"the signal changes by a factor of {ratio:.2g} between {small} (root mean square "
+            f"the signal changes by a factor of {ratio:.2g} between {small} (typical size "
             f"{sizes[small]:.2g}) and {large} ({sizes[large]:.2g})",
             {"factor": ratio, "smallest": sizes[small], "largest": sizes[large]},
             math.log(ratio),
@@ -153,6 +150,13 @@ def _scale(evidence: Evidence) -> Iterator[Hit]:
             abs(math.log(step)),
             severity,
         )
+    elif is_untrained(evidence) and evidence.weights is not None:
+        gain = float(evidence.weights["gain"].median())
+        if gain > LIMITS.initial_gain:
+            sentence = (
+                "the weights are random and large: a typical layer multiplies the size of its inputs by "
+            )
+            yield Hit("", f"{sentence}{gain:.2g}", {"gain": gain}, math.log(gain), "warning")
 
 
 def _unusual(evidence: Evidence) -> Iterator[Hit]:

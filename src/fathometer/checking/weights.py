@@ -38,7 +38,7 @@ def weight_table(network: nn.Module) -> pd.DataFrame:
             if name == "weight" and tensor.ndim > 1 and not isinstance(module, nn.Embedding):
                 row |= randomness(tensor.detach().flatten(1)) if row["finite"] else {}
             rows.append(row)
-    columns = ["name", "module", "kind", "finite", "rows", "columns", "spectrum", "tails"]
+    columns = ["name", "module", "kind", "finite", "rows", "columns", "spectrum", "tails", "gain"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -48,6 +48,7 @@ def randomness(matrix: Tensor) -> dict[str, float]:
     `rows` and `columns`: by how many standard deviations the variance of their mean squares differs from what
     it is for independent entries. `spectrum`: the largest singular value, by that of a large random matrix,
     s(√m + √n); `tails`: by how many standard deviations the kurtosis exceeds that of a normal distribution.
+    `gain` is s√n, by which random weights multiply the size of independent inputs.
     """
     step = -(-matrix.numel() // _MAX_ENTRIES)
     some = matrix[::step].double()
@@ -71,7 +72,7 @@ def randomness(matrix: Tensor) -> dict[str, float]:
     top = vector.norm().sqrt()
     edge = size.sqrt() * (math.sqrt(m) + math.sqrt(n))
     tails = (float(spread) - 2) / math.sqrt(24 / some.numel())
-    ends = {"spectrum": float(top / edge), "tails": tails}
+    ends = {"spectrum": float(top / edge), "tails": tails, "gain": float(size.sqrt()) * math.sqrt(n)}
     return {"rows": unevenness(1, n), "columns": unevenness(0, m), **ends}
 
 

@@ -154,7 +154,10 @@ ModelArgument: TypeAlias = Annotated[
 WeightsOption: TypeAlias = Annotated[
     str, option("WHICH", "default (downloaded if necessary), none (random weights), or a file of tensors.")
 ]
-DATA_HELP = "A folder of images, CIFAR binaries, an .npz, a text file, or random (random:1000)."
+DATA_HELP = (
+    "A folder of images, CIFAR binaries, an .npz, a text file, a .parquet or webdataset .tar (or a folder of "
+    "them), a Hugging Face data set (hf:ylecun/mnist:test), or random (random:1000)."
+)
 DataOption: TypeAlias = Annotated[
     str,
     option(

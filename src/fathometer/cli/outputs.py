@@ -25,8 +25,9 @@ _MAX_SLUG = 80  # characters: two of them and an ending must make a name that fi
 
 
 def slug(name: str) -> str:
-    """Shorten a name: `resnet18` for `torchvision:resnet18`, `photos` for `some/photos/`."""
-    last = name.partition(":")[0] if name.startswith("random:") else name.rpartition(":")[2]
+    """Shorten a name: `resnet18` for `torchvision:resnet18`, `cifar10-test` for `hf:uoft-cs/cifar10:test`."""
+    kind, _, rest = name.partition(":")
+    last = kind if kind == "random" else rest if kind == "hf" else name.rpartition(":")[2]
     stem = Path(last).name.removesuffix(Path(last).suffix if os.path.isfile(last) else "")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:_MAX_SLUG].strip("-.") or "data"
 

@@ -56,7 +56,7 @@ def open_arrays(path: Path, inputs: Inputs, length: int | None) -> Arrays | Toke
         raise InputError(f"{path}: expected samples along the first axis, got shape {list(values.shape)}")
     description: dict[str, object] = {"kind": "array", "name": display_name(path)}
     if inputs.kind == "tokens":
-        return _open_ids(values, inputs, length, path, description)
+        return open_ids(values, inputs, length, path, description)
     labels = None if labels is None else _as_labels(labels, len(values), path)
     description |= {
         "labels": labels is not None,
@@ -101,9 +101,10 @@ def load_arrays(path: Path) -> tuple[_Array, _Array | None]:
     return values, labels
 
 
-def _open_ids(
-    values: _Array, inputs: Inputs, length: int | None, path: Path, description: dict[str, object]
+def open_ids(
+    values: _Array, inputs: Inputs, length: int | None, path: Path | str, description: dict[str, object]
 ) -> Tokens:
+    """Check token ids, `[samples, length]` or one stream `[tokens]`, and return them as samples."""
     if values.dtype.kind not in "iu" or values.ndim > 2:
         raise InputError(
             f"{path}: this network takes tokens; expected whole numbers of shape [samples, length] or "

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -142,14 +142,14 @@ def require_images(inputs: Inputs, path: Path) -> None:
     import_extra("PIL", extra="vision", purpose="reading images", package="pillow")
 
 
-def from_file(path: Path, name: str, label: int | None, inputs: Inputs) -> Sample | Unreadable:
-    """Read an image file."""
+def from_file(file: Path | BinaryIO, name: str, label: int | None, inputs: Inputs) -> Sample | Unreadable:
+    """Read an image file, or the bytes of one."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd metadata, large images
-            with Image.open(path) as image:
+            with Image.open(file) as image:
                 decoded = _with_8_bits(image)
     except Exception as error:  # decoders raise nearly anything on broken files
         return Unreadable(name, first_line(error))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from fathometer.data.arrays import open_arrays
 from fathometer.data.cifar import Cifar, is_cifar
+from fathometer.data.hugging_face import Place, find_place, is_on_hub, open_place, parts_of
 from fathometer.data.images import IMAGE_SUFFIXES, ImageFolder, require_images
 from fathometer.data.noise import Noise
 from fathometer.data.source import DataSource, Inputs, Samples, is_hidden
@@ -18,8 +19,8 @@ from fathometer.data.text import open_text
 from fathometer.errors import InputError, check_whole
 
 KNOWN_DATA = (
-    "a folder of images, CIFAR in its binary version, an .npz or .npy file, "
-    "a text file (for tokens), or random (random:1000)"
+    "a folder of images, CIFAR in its binary version, an .npz, .npy, .parquet or .tar file, "
+    "a text file (for tokens), a Hugging Face data set (hf:NAME:SPLIT), or random (random:1000)"
 )
 
 _NOISE_COUNT = 50_000  # samples of `random`
@@ -59,7 +60,9 @@ def open_data(
 
     Args:
         source: a folder of images, CIFAR in its binary version, an `.npz` or `.npy` file, a text file, or
-            `random` (`random:1000` for 1000 samples of noise).
+            `random` (`random:1000` for 1000 samples of noise); a Hugging Face data set, `hf:ylecun/mnist` or
+            `hf:uoft-cs/cifar10:test` on the hub, or a folder of `save_to_disk`; a `.parquet` file, a
+            webdataset shard (`.tar`), or a folder of these.
         inputs: what the network takes.
         batch_size: number of samples in a batch; their sequence does not depend on it.
         shuffle: whether to shuffle by the seed, because folders are sorted by class. Noise is not shuffled.
@@ -87,6 +90,9 @@ def open_data(
     samples: Samples
     if noise:
         samples = Noise(noise_count(str(source)), inputs, seed, length)
+    elif place := _place(source):
+        samples = open_place(place, inputs, length)
+        samples.description.setdefault("sha256", _hash_place(place))
     else:
         path = _path(source)
         if path.is_dir() or path.suffix.lower() == ".bin":
@@ -109,8 +115,8 @@ def open_data(
 def inspect_data(source: str | Path) -> tuple[str | None, int | None]:
     """Return the hash of the content and the number of samples, as far as they are known without a network.
 
-    Noise has no content, and only a network tells the number of samples in most files. The folder is listed
-    once for both.
+    Noise has no content, that of the hub is unknown, and only a network tells the number of samples in most
+    files. The folder is listed once for both.
 
     Example:
         >>> inspect_data("random:32")
@@ -118,6 +124,8 @@ def inspect_data(source: str | Path) -> tuple[str | None, int | None]:
     """
     if is_noise(source):
         return None, noise_count(str(source))
+    if place := _place(source):
+        return _hash_place(place), None
     path = _path(source)
     files = list_files(path)
     images = sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in files)
@@ -126,7 +134,7 @@ def inspect_data(source: str | Path) -> tuple[str | None, int | None]:
 
 def require_data(source: str | Path) -> None:
     """Refuse a path that does not exist, before a network is loaded."""
-    if not is_noise(source):
+    if not is_noise(source) and _place(source) is None:
         _path(source)
 
 
@@ -178,6 +186,19 @@ def hash_files(files: Sequence[File]) -> str:
         return _hash(tuple(files))
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror or error})") from error
+
+
+def _place(source: str | Path) -> Place | None:
+    """Return where a Hugging Face data set is; None for other data."""
+    if not is_on_hub(source):
+        _path(parts_of(source)[1])
+    return find_place(source)
+
+
+def _hash_place(place: Place) -> str | None:
+    if place.path is None:
+        return None
+    return hash_files([f for f in list_files(place.path) if place.files is None or f.name in place.files])
 
 
 def _path(source: str | Path) -> Path:

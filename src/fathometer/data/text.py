@@ -44,12 +44,6 @@ class Tokens(Samples):
 
 def open_text(path: Path, inputs: Inputs, length: int | None) -> Tokens:
     """Read a text in UTF-8 as one stream of tokens."""
-    if inputs.tokenize is None:
-        raise InputError(
-            f"{path}: a text needs a tokenizer, and this network came without one; "
-            "give an .npz or .npy file of token ids, or random"
-        )
-    length = inputs.check_length(length)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -59,6 +53,19 @@ def open_text(path: Path, inputs: Inputs, length: int | None) -> Tokens:
         ) from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({first_line(error)})") from error
+    return tokens_of(text, inputs, length, path, {"kind": "text", "name": display_name(path)})
+
+
+def tokens_of(
+    text: str, inputs: Inputs, length: int | None, path: Path | str, description: dict[str, object]
+) -> Tokens:
+    """Tokenise a text as one stream."""
+    if inputs.tokenize is None:
+        raise InputError(
+            f"{path}: a text needs a tokenizer, and this network came without one; "
+            "give an .npz or .npy file of token ids, or random"
+        )
+    length = inputs.check_length(length)
     try:
         ids = np.array(inputs.tokenize(text), np.int64).reshape(-1)
     except Exception as error:  # the user's function
@@ -68,10 +75,10 @@ def open_text(path: Path, inputs: Inputs, length: int | None) -> Tokens:
     if len(ids) < 2:
         raise InputError(f"{path}: expected a text of at least 2 tokens, got {len(ids)}; give a longer one")
     check_ids(ids, inputs, path)
-    return Tokens(ids, length, {"kind": "text", "name": display_name(path)})
+    return Tokens(ids, length, description)
 
 
-def check_ids(ids: Ids, inputs: Inputs, path: Path) -> None:
+def check_ids(ids: Ids, inputs: Inputs, path: Path | str) -> None:
     """Refuse ids that the network has no embedding for."""
     low, high = int(ids.min()), int(ids.max())
     limit = inputs.vocabulary

@@ -19,8 +19,8 @@ from fathometer.errors import InputError, first_line
 Row: TypeAlias = "dict[str, list[int]]"
 """The token ids of one text, its mask and its token types, where it has them."""
 
-_IDS, _MASK = "input_ids", "attention_mask"
-_COLUMNS = (_IDS, _MASK, "token_type_ids")
+IDS, MASK = "input_ids", "attention_mask"
+_COLUMNS = (IDS, MASK, "token_type_ids")
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Tokenize:
     def _ids(self, text: str, **options: Any) -> list[int]:
         if hasattr(self.tokenizer, "convert_tokens_to_ids"):
             options["verbose"] = False  # texts may be longer than the context: they are cut afterwards
-            return list(self.tokenizer(text, **options)[_IDS])
+            return list(self.tokenizer(text, **options)[IDS])
         found = self.tokenizer(text)
-        return list(found[_IDS] if isinstance(found, Mapping) else found)
+        return list(found[IDS] if isinstance(found, Mapping) else found)
 
 
 class Texts:
@@ -72,7 +72,7 @@ class Texts:
 
     def _blocks(self) -> Iterator[Row]:
         for row in self._rows():
-            count = len(row[_IDS])
+            count = len(row[IDS])
             length = self._length or max(count, 1)
             for start in range(0, count, length):
                 if start == 0 or count - start > 1:
@@ -109,16 +109,12 @@ def open_dataset(data: Any, inputs: Inputs, length: int | None, batch_size: int,
 
     Rows are shuffled by the seed, unless they are streamed. Rows of ids are cut only if a `length` is given.
     """
-    if isinstance(data, Mapping):
-        splits = ", ".join(map(str, data))
-        raise InputError(f"expected one split, got a dict of {splits}; give data[name]", parameter="data")
+    facts = describe_dataset(data)
     first = next(iter(data), None)
     if first is None:
         raise InputError("expected texts or token ids, got an empty data set", parameter="data")
-    if not isinstance(first, Mapping):
-        raise InputError("expected a data set, got a column of a stream; give the stream", parameter="data")
-    has_ids = _IDS in first
-    column = _IDS if has_ids else _text_column(first)
+    has_ids = IDS in first
+    column = IDS if has_ids else _text_column(first)
     is_streamed = not hasattr(data, "__len__")
 
     def shuffled() -> Iterator[Any]:
@@ -131,19 +127,34 @@ def open_dataset(data: Any, inputs: Inputs, length: int | None, batch_size: int,
             return _tokenised((row[column] for row in shuffled()), tokenize)
         return map(_row_of_ids, shuffled())
 
-    facts: dict[str, object] = {
-        "kind": "dataset",
-        "name": str(data.info.dataset_name or "datasets.Dataset"),
-        "split": str(data.split or ""),
-        "column": column,
-        "fingerprint": getattr(data, "_fingerprint", None),
-    }
+    facts["column"] = column
     if not is_streamed:
         facts |= {"rows": len(data), "seed": seed}
     if has_ids:
         return Texts(rows, None if length is None else inputs.check_length(length), batch_size, facts)
     tokenize = _tokenizer(inputs)
     return Texts(rows, inputs.check_length(length), batch_size, facts)
+
+
+def describe_dataset(data: Any) -> dict[str, object]:
+    """Say what a Hugging Face data set is; refuse a dict of several."""
+    if isinstance(data, Mapping):
+        splits = ", ".join(map(str, data))
+        raise InputError(f"expected one split, got a dict of {splits}; give data[name]", parameter="data")
+    if not hasattr(data, "info"):
+        raise InputError("expected a data set, got a column of a stream; give the stream", parameter="data")
+    return {
+        "kind": "dataset",
+        "name": str(data.info.dataset_name or "datasets.Dataset"),
+        "split": str(data.split or ""),
+        "fingerprint": getattr(data, "_fingerprint", None),
+    }
+
+
+def text_column(strings: Sequence[str]) -> str | None:
+    """Return the column of the texts, of those that have strings: text, content, or the only one."""
+    only = strings[0] if len(strings) == 1 else None
+    return next((name for name in ("text", "content") if name in strings), only)
 
 
 def _tokenizer(inputs: Inputs) -> Callable[[str], list[int]]:
@@ -166,18 +177,18 @@ def _tokenised(texts: Any, tokenize: Callable[[str], list[int]]) -> Iterator[Row
                 f"it failed on a text ({first_line(error)}); expected a list of ids", parameter="tokenizer"
             ) from error
         if ids:
-            yield {_IDS: ids, _MASK: [1] * len(ids)}
+            yield {IDS: ids, MASK: [1] * len(ids)}
 
 
 def _row_of_ids(row: Mapping[str, Any]) -> Row:
     found = {name: np.asarray(row[name]).reshape(-1).tolist() for name in _COLUMNS if name in row}
-    return {_MASK: [1] * len(found[_IDS]), **found}
+    return {MASK: [1] * len(found[IDS]), **found}
 
 
 def _text_column(row: Mapping[str, Any]) -> str:
-    texts = [name for name, value in row.items() if isinstance(value, str)]
-    if "text" in texts or len(texts) == 1:
-        return "text" if "text" in texts else texts[0]
+    found = text_column([name for name, value in row.items() if isinstance(value, str)])
+    if found is not None:
+        return found
     raise InputError(
         f"expected a data set with a column input_ids, or text, got the columns {', '.join(row)}; "
         "select or rename one, data.rename_column(name, 'text'), or give a DataLoader",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from fathometer.gauges.spectrum import diagonal_of, gram_of_rows, smaller_gram, without_rounding
+from fathometer.gauges.spectrum import diagonal_of, eigenvalues, gram_of_rows, smaller_gram, without_rounding
 from fathometer.transport.arrays import (
     Array,
     as_pair,
@@ -111,8 +111,10 @@ class Samples:
     @_ComputedOnce
     def spectrum(self) -> Tensor:
         """The k = min(n, d) eigenvalues of the covariance RᵀR / n, `[items, k]`, in falling order."""
-        compute_spectra([self])
-        return self.spectrum
+        if self.values.is_cuda:
+            compute_spectra([self])
+            return self.spectrum
+        return eigenvalues(self.gram).flip(-1) / self.values.shape[-2]
 
     @_ComputedOnce
     def raw_gram(self) -> Tensor:
@@ -125,8 +127,10 @@ class Samples:
 
         They come from a Gram matrix: those below some 1e-7 of the largest count as 0.
         """
-        compute_spectra([self])
-        return self.singular_values
+        if self.values.is_cuda:
+            compute_spectra([self])
+            return self.singular_values
+        return eigenvalues(self.raw_gram).flip(-1).sqrt()
 
     @_ComputedOnce
     def nearest(self) -> Tensor:

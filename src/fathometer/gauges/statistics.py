@@ -72,22 +72,23 @@ def norm(x: Array, y: Array) -> Tensor:
 
 @torch.no_grad()
 def scale(x: Array, y: Array) -> dict[str, Tensor]:
-    """Compute the root mean square of all entries, of inputs and outputs.
+    """Compute the typical size of inputs and outputs: the median over features of their root mean square.
+
+    Features that are 0 for every sample do not count, and a few huge ones hardly do.
 
     Example:
         >>> import torch
-        >>> x = torch.tensor([[-3.0, 3.0], [3.0, -3.0]])
+        >>> x = torch.tensor([[-3.0, 3.0, 0.0], [3.0, -3.0, 0.0]])
         >>> {name: round(value.item(), 3) for name, value in scale(x, x.relu()).items()}
         {'x': 3.0, 'y': 2.121}
     """
-    return prepare(x, y, unequal=True).each_side(_root_mean_square)
+    return prepare(x, y, unequal=True).each_side(_typical_size)
 
 
-def _root_mean_square(samples: Samples) -> Tensor:
+def _typical_size(samples: Samples) -> Tensor:
     unit, size = to_unit(samples.items)
-    widths = samples.widths or [samples.values.shape[-1]] * len(unit)
-    count = samples.values.shape[-2] * torch.tensor(widths).to(size)
-    return (squares(unit) / count).sqrt() * size
+    each = unit.square().mean(-2).sqrt()
+    return torch.where(each > 0, each, torch.nan).nanquantile(0.5, dim=-1).nan_to_num(0.0) * size
 
 
 def _change(values: Mapping[str, Tensor]) -> dict[str, Tensor]:

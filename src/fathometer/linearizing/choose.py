@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 import pandas as pd
 import torch
@@ -43,6 +45,7 @@ class Choice:
         self._network, self._slots, self._trial, self._test = network, slots, trial, test
         self._kind, self._recalibrates = kind, recalibrates
         self._maps: dict[Slot, nn.Module] = {}
+        self._at_first = self.snapshot()
         self.curve: list[Row] = []
         self.costs: dict[Slot, float] = {}
         self.fits: dict[Slot, Fit] = {}
@@ -53,23 +56,49 @@ class Choice:
         return [slot for slot in self._slots if slot.replacement is not None]
 
     def fit(self) -> None:
-        """Fit the maps of all sites to the network as it is now; those in use change, too."""
+        """Fit the maps of all sites to the network as it is now; those in use stay."""
         found = self._trial.fit(self._slots, self._kind)
         self._maps = {slot: each.module for slot, each in found.items()}
         self.fits = self.fits or found
-        for slot in self.replaced:
-            slot.replacement = self._maps[slot]
 
     def replace(self, slots: Sequence[Slot]) -> None:
-        """Put the maps of these sites in their places, and adapt the rest of the network."""
+        """Put the maps of these sites in their places, and adapt the rest of the network.
+
+        Maps from the first of these sites on are fitted again, and then BatchNorm is recalibrated to them;
+        either is kept only if the outputs are closer to the original ones with it.
+        """
         for slot in slots:
             slot.replacement = self._maps[slot]
+        first = min(slot.site.order for slot in slots)
+        self._keep_if_closer(partial(self._fit_in_order, first))
         if self._recalibrates and self._trial.has_running_means:
-            state, before = self.snapshot(), self._trial.score().divergence
-            self._trial.recalibrate()
-            if self._trial.score().divergence > before:
-                self.restore(state)
+            self._keep_if_closer(self._trial.recalibrate)
         self.fit()
+
+    def _fit_in_order(self, first: int) -> None:
+        """Fit the maps in use, one after the other, to what the original network gives at their sites.
+
+        A map that is fitted to what its own call would give now repeats the errors of those before it.
+        """
+        for slot in self.replaced:
+            if slot.site.order >= first:
+                found = self._trial.fit([slot], self._kind, self._original_network)
+                slot.replacement = found[slot].module
+
+    @contextmanager
+    def _original_network(self) -> Iterator[None]:
+        state = self.snapshot()
+        self.restore(self._at_first)
+        try:
+            yield
+        finally:
+            self.restore(state)
+
+    def _keep_if_closer(self, change: Callable[[], None]) -> None:
+        state, before = self.snapshot(), self._trial.score().divergence
+        change()
+        if not self._trial.score().divergence < before:
+            self.restore(state)
 
     def row(self, site: str) -> Row:
         """Describe the network as it is now."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fathometer.capture import Site
-from fathometer.errors import check_choice
+from fathometer.errors import InputError, check_choice
 from fathometer.gauges.registry import GAUGES
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening, rows_of
@@ -64,8 +64,12 @@ def gradient_costs(
             change = (gradient * delta).flatten(1).sum(1).double()
             sums[slot] += float((change.square() if criterion == "fisher" else change.abs()).sum())
 
-        if output.requires_grad:
-            output.register_hook(add)
+        if not output.requires_grad:
+            raise InputError(
+                f"{slot.site}: no gradient reaches it, so {criterion} does not know its cost; use kl",
+                parameter="criterion",
+            )
+        output.register_hook(add)
 
     def projected(rows: Tensor) -> Tensor:
         noise = torch.randn(rows.shape, generator=generator).to(rows)

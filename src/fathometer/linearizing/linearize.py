@@ -67,7 +67,8 @@ def linearize(
     """Replace activations of a network by straight lines, those first that cost least.
 
     The result is a copy of the network; the original stays as it is. Lines are fitted by least squares to
-    what each call gets and gives on the data, over all positions, and fitted again after each step.
+    what each call gets and gives on the data, over all positions. After each step those in use are fitted
+    again, one after the other, from what their call gets now to what it gave in the original network.
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.

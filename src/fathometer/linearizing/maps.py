@@ -95,13 +95,13 @@ class ChannelMoments:
         scale = self._mean[0].square() * self.count
         return self._spread[0] <= 1e-12 * (self._spread[0] + scale)
 
-    @property
-    def r2(self) -> float:
-        """The share of the variance of the outputs that the lines explain; 1 if they do not vary."""
+    def r2(self, slope: Tensor, intercept: Tensor) -> float:
+        """Return 1 − (squared errors of these lines) / (variance of the outputs); 1 without errors."""
         xx, xy, yy = self._spread
-        left = yy - torch.where(self.constant, 0.0, xy.square() / xx.where(~self.constant, 1.0))
-        total = float(yy.sum())
-        return 1.0 - float(left.clamp_min(0).sum()) / total if total > 0 else 1.0
+        shift = self._mean[1] - slope * self._mean[0] - intercept
+        errors = (yy - 2 * slope * xy + slope.square() * xx).clamp_min(0) + self.count * shift.square()
+        left, total = float(errors.sum()), float(yy.sum())
+        return 1.0 - left / total if total > 0 else float(left == 0)
 
     def lines(self) -> tuple[Tensor, Tensor]:
         """Return slopes and intercepts by least squares; a constant channel has slope 0."""
@@ -151,10 +151,8 @@ class FullMoments:
         variance = self._products.diagonal()[: self._features]
         return variance <= 1e-12 * (variance + self._mean[: self._features].square() * self.count)
 
-    @property
-    def r2(self) -> float:
-        """The share of the variance of the outputs that the affine map explains."""
-        weight, _ = self.solve()
+    def r2(self, weight: Tensor) -> float:
+        """Return the share of the variance of the outputs that an affine map with this weight explains."""
         d = self._features
         xx, xy = self._products[:, :d], self._products[:, d:]
         explained = 2 * (weight * xy.T).sum() - ((weight @ xx) * weight).sum()
@@ -176,14 +174,16 @@ class FullMoments:
         return weight, self._mean[d:] - weight @ self._mean[:d]
 
 
-def fitted(kind: Kind, moments: ChannelMoments | FullMoments, axis: int, like: Tensor) -> nn.Module:
-    """Return the map of this kind that fits best, on the device and in the dtype of a tensor."""
-    if kind == "identity":
-        return nn.Identity()
+def fitted(
+    kind: Kind, moments: ChannelMoments | FullMoments, axis: int, like: Tensor
+) -> tuple[nn.Module, float]:
+    """Return the map of this kind that fits best, on the device and in the dtype of a tensor, and its R²."""
     if isinstance(moments, FullMoments):
         weight, bias = moments.solve()
-        return FullMap(weight.to(like), bias.to(like), axis)
-    if kind == "slope":
-        return SlopeMap(moments.slope().to(like))
-    slope, intercept = moments.lines()
-    return ChannelMap(slope.to(like), intercept.to(like), axis)
+        return FullMap(weight.to(like), bias.to(like), axis), moments.r2(weight)
+    if kind == "channel":
+        slopes, intercepts = moments.lines()
+        return ChannelMap(slopes.to(like), intercepts.to(like), axis), moments.r2(slopes, intercepts)
+    slope = moments.slope() if kind == "slope" else torch.ones(())
+    module = SlopeMap(slope.to(like)) if kind == "slope" else nn.Identity()
+    return module, moments.r2(slope.to(like.device), torch.zeros((), device=like.device))

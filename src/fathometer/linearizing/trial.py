@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ class Fit(NamedTuple):
 
     Attributes:
         module: the map.
-        r2: the share of the variance of the outputs that the best map explains.
+        r2: the share of the variance of the outputs that the map explains.
         constant: the number of channels whose inputs do not vary.
     """
 
@@ -128,14 +128,25 @@ class Trial:
         )
 
     @torch.no_grad()
-    def fit(self, slots: Sequence[Slot], kind: Kind) -> dict[Slot, Fit]:
-        """Return the best map of each slot for the network as it is now, in one pass over the data."""
+    def fit(
+        self,
+        slots: Sequence[Slot],
+        kind: Kind,
+        original: Callable[[], AbstractContextManager[None]] | None = None,
+    ) -> dict[Slot, Fit]:
+        """Return the best map of each slot for the network as it is now, in one pass over the data.
+
+        The map is fitted to what the call would give; or, if there is a context in which the network is the
+        original one, to what it gives there, in a second pass.
+        """
+        wanted: dict[Slot, Tensor] = {}
         found = {slot: FullMoments() if kind == "affine" else ChannelMoments() for slot in slots}
         examples: dict[Slot, Tensor] = {}
         mask: Tensor | None = None
 
         def note(slot: Slot, x: Tensor, y: Tensor, _: Tensor) -> None:
             examples[slot] = x
+            y = wanted.get(slot, y)
             sides = [_positions(side, axis, mask) for side, axis in zip((x, y), slot.axes, strict=True)]
             if (widths := (len(sides[0]), len(sides[1]))) != slot.widths:
                 raise InputError(
@@ -145,26 +156,28 @@ class Trial:
                 )
             found[slot].add(*((side.T for side in sides) if kind == "affine" else sides))
 
-        with listening(slots, note):
-            for value in self.batches:
-                given = value.get("attention_mask") if isinstance(value, Mapping) else None
-                mask = given.to(self._device).bool() if isinstance(given, Tensor) else None
-                for _ in self.outputs([value]):
-                    pass
+        for value in self.batches:
+            given = value.get("attention_mask") if isinstance(value, Mapping) else None
+            mask = given.to(self._device).bool() if isinstance(given, Tensor) else None
+            if original is not None:
+                with original(), listening(slots, lambda slot, _, y, __: wanted.update({slot: y.clone()})):
+                    self._run(value)
+            with listening(slots, note):
+                self._run(value)
         for slot in slots:
             if slot not in examples:
                 raise InputError(f"{slot.site}: was not called on all of the data", parameter="sites")
         try:
             return {
-                slot: Fit(
-                    fitted(kind, moments, slot.axes[0], examples[slot]),
-                    moments.r2,
-                    int(moments.constant.sum()),
-                )
+                slot: Fit(*fitted(kind, moments, slot.axes[0], examples[slot]), int(moments.constant.sum()))
                 for slot, moments in found.items()
             }
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
             raise NumericalError(f"no affine map could be fitted ({first_line(error)})") from error
+
+    def _run(self, value: Any) -> None:
+        for _ in self.outputs([value]):
+            pass
 
     @torch.no_grad()
     def flops(self) -> int:
@@ -172,8 +185,7 @@ class Trial:
         value = self.batches[0]
         count = input_count(value)
         with FlopCounterMode(display=False) as counter:
-            for _ in self.outputs([slice_inputs(value, 0, 1, count)]):
-                pass
+            self._run(slice_inputs(value, 0, 1, count))
         return int(counter.get_total_flops())
 
     @property

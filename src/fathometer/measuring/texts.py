@@ -9,7 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from fathometer.data.texts import Tokenize, is_dataset, open_dataset, open_texts
+from fathometer.data.hugging_face import Images
+from fathometer.data.source import DataSource
+from fathometer.data.texts import Tokenize, describe_dataset, is_dataset, open_dataset, open_texts
 from fathometer.errors import InputError, check_whole
 from fathometer.measuring.batches import DEFAULT_BATCH_SIZE, Piece
 from fathometer.models import LoadedModel
@@ -26,7 +28,10 @@ def tokenised(
     batch_size: int | None,
     seed: int,
 ) -> Any:
-    """Return texts and Hugging Face data sets as batches of tokens, and other data as they are."""
+    """Return texts and Hugging Face data sets as batches, and other data as they are.
+
+    Images of a data set need a model by name, which brings the preprocessing.
+    """
     length = None if length is None else check_whole("length", length, 2)
     is_sequence = isinstance(data, Sequence) and not isinstance(data, str)
     are_texts = is_sequence and bool(data) and isinstance(data[0], str)
@@ -38,11 +43,14 @@ def tokenised(
             )
         return data
     inputs = model.inputs if isinstance(model, LoadedModel) else token_inputs(model)
+    size = batch_size or DEFAULT_BATCH_SIZE
+    if inputs.kind == "image" and not are_texts and length is None:
+        images = Images(data, inputs, describe_dataset(data))
+        return DataSource(images, inputs, batch_size=size, seed=seed)
     if inputs.kind != "tokens":
         raise InputError(f"expected a network that takes tokens, got one for {inputs.kind}", parameter="data")
     if tokenizer is not None:
         inputs = replace(inputs, tokenize=Tokenize(tokenizer))
-    size = batch_size or DEFAULT_BATCH_SIZE
     if are_texts:
         return open_texts(data, inputs, length, size)
     return open_dataset(data, inputs, length, size, seed)

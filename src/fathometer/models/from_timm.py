@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fathometer.data import Inputs
+from fathometer.data.hugging_face import hub_or_cache
 from fathometer.models.sources import (
     SourceResult,
     download_error,
-    hub_or_cache,
     import_optional,
     unknown_model_error,
 )

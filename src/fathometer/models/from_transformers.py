@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from fathometer.data import Inputs
+from fathometer.data.hugging_face import hub_or_cache
 from fathometer.errors import InputError, MissingExtraError, first_line
 from fathometer.models.inputs import ResizeAndNormalise, preprocessed_shape
 from fathometer.models.language import token_inputs
-from fathometer.models.sources import SourceResult, hub_or_cache, import_optional, unknown_model_error
+from fathometer.models.sources import SourceResult, import_optional, unknown_model_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image

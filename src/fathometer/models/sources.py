@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import socket
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import torch
 from torch import nn
@@ -72,29 +68,3 @@ def download_error(name: str, error: Exception) -> InputError:
     return InputError(
         f"{name}: weights could not be downloaded ({first_line(error)}); give weights none, or a local file"
     )
-
-
-@contextmanager
-def hub_or_cache() -> Iterator[None]:
-    """Use only what the Hugging Face hub has left in the cache if there is no network.
-
-    Otherwise the hub would try again for half a minute.
-    """
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _is_reachable(constants.ENDPOINT)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _is_reachable(address: str) -> bool:
-    if getproxies():
-        return True  # the proxy resolves names
-    try:
-        socket.getaddrinfo(urlsplit(address).hostname, 443)
-    except OSError:
-        return False
-    return True

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fathometer.data.hugging_face import is_on_hub, parts_of
 from fathometer.data.opening import is_noise, noise_count
 from fathometer.errors import InputError, did_you_mean
 from fathometer.survey.members import Member, find_members
@@ -43,7 +44,7 @@ class Plan:
 
     Attributes:
         families: the models.
-        data: name to path, or to `random:N`.
+        data: name to path, to `hf:NAME`, or to `random:N`.
         settings: name to settings; the name is empty if there is only one.
         seeds: seeds for random weights, the data order, noise and random positions.
         facts: facts about models, such as `accuracy`, by name.
@@ -175,8 +176,12 @@ def _data(
                 raise InputError(f"{name}, [data]: {key}: {error}") from error
             found[key] = value
             continue
-        target = folder / Path(value).expanduser()
-        found[key] = str(target)
+        if is_on_hub(value, folder):
+            found[key] = value
+            continue
+        prefix, path, split = parts_of(value)
+        target = folder / Path(path).expanduser()
+        found[key] = f"{prefix}{target}{split}"
         if value and os.path.exists(target):  # which takes any name, also one that is too long
             continue
         message = f"{name}, [data]: {key}: {value!r}: no such file or folder; {_nearby(target, value)}"

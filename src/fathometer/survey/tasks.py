@@ -102,7 +102,7 @@ def tasks_of(plan: Plan) -> list[Task]:
     found: dict[str, Task] = {}
     twice: list[tuple[Task, Task]] = []
     code = {
-        name: code_identity((*settings.gauges, *settings.activations))
+        name: code_identity((*settings.gauges, *settings.activations, settings.call or ""))
         for name, settings in plan.settings.items()
     }
     data = {

@@ -1,8 +1,8 @@
-"""Eigenvalues of Gram matrices of centred and raw samples from one reduction to tridiagonal form, float64.
+"""Eigenvalues of many symmetric matrices of several sizes at once, float64: fast on a CUDA device.
 
-On a CPU LAPACK reduces them. On a CUDA device, kernels written in Triton, which comes with torch, reduce many
-matrices of several sizes at the same time. There, above `MAX_SIZE` and where Triton finds no C compiler,
-`torch.linalg.eigvalsh` takes them one after the other.
+There, kernels written in Triton, which comes with torch, reduce all matrices to tridiagonal form at the same
+time. Everywhere else, above `MAX_SIZE`, and where Triton finds no C compiler, `torch.linalg.eigvalsh` takes
+them one after the other.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import torch
-from scipy.linalg.lapack import dsterf, dsytrd, dsytrd_lwork
 from torch import Tensor
 
-from fathometer.errors import NumericalError
 from fathometer.transport.decompositions import eigvalsh
 from fathometer.transport.kernels import can_run, disable_kernels
 
@@ -52,40 +49,11 @@ def spectra(samples: Sequence[tuple[Tensor, Tensor, Tensor]]) -> list[tuple[Tens
         disable_kernels(error)
         return spectra(samples)
     return [
-        (next(values), next(values)) if index in fast else _one_by_one(*group)
-        for index, group in enumerate(samples)
+        (next(values), next(values))
+        if index in fast
+        else (eigvalsh(gram), eigvalsh(raw_gram(rows, mean, gram)))
+        for index, (rows, mean, gram) in enumerate(samples)
     ]
-
-
-def _one_by_one(rows: Tensor, mean: Tensor, gram: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the spectra of one group without kernels."""
-    if gram.is_cuda:
-        return eigvalsh(gram), eigvalsh(raw_gram(rows, mean, gram))
-    reflected, added = _raw_in_first_axis(rows, mean, gram)
-    centred, raw = _centred_and_raw(*_reduce_with_lapack(reflected), added)
-    return _eigenvalues_with_lapack(*centred), _eigenvalues_with_lapack(*raw)
-
-
-def _reduce_with_lapack(matrices: Tensor) -> tuple[Tensor, Tensor]:
-    """Reduce symmetric matrices `[items, k, k]`, which are overwritten, as `tridiagonalize` does."""
-    k = matrices.shape[-1]
-    workspace = int(dsytrd_lwork(k, lower=1)[0])
-    forms = [
-        dsytrd(matrix.T, lower=1, lwork=workspace, overwrite_a=1)[1:3]  # T: the order of LAPACK
-        for matrix in matrices.numpy()
-    ]
-    diagonal, off_diagonal = (np.stack(parts) for parts in zip(*forms, strict=True))
-    return torch.from_numpy(diagonal), torch.from_numpy(off_diagonal)[:, : k - 1]
-
-
-def _eigenvalues_with_lapack(diagonal: Tensor, off_diagonal: Tensor) -> Tensor:
-    """Compute the eigenvalues of tridiagonal matrices, ascending."""
-    if diagonal.shape[-1] == 1:
-        return diagonal.clone()
-    found = [dsterf(*form) for form in zip(diagonal.numpy(), off_diagonal.numpy(), strict=True)]
-    if any(failed for _, failed in found):
-        raise NumericalError("the eigenvalues of a Gram matrix did not converge")
-    return torch.from_numpy(np.stack([values for values, _ in found]))
 
 
 def tridiagonalize(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:

@@ -14,7 +14,7 @@ from fathometer.errors import join_names
 from fathometer.report.blocks import blocks_of
 from fathometer.report.page.charts import film_charts, sounding_charts
 from fathometer.report.page.document import json_value, packed
-from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, Table, View
+from fathometer.report.page.items import Facts, Item, Page, Paragraph, Section, View
 from fathometer.report.page.layers import layer_items
 from fathometer.report.page.similarity import map_chart
 from fathometer.report.tables import clear_modes, has_layers, site_table, step_edges
@@ -68,20 +68,16 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
 
 
 def check_section(checkup: Checkup) -> Section:
-    """Return what the rules have found, the first places of each rule, and which rules were skipped."""
+    """Return what the rules have found, with the first places of each, and which rules were skipped."""
     items: list[Item] = [Paragraph(f"{checkup.summary}.")]
-    rows = [
-        {
-            "severity": group[0].severity,
-            "finding": "; ".join(finding.sentence for finding in group[:MAX_PLACES]),
-            "places": len(group),
-            "why": group[0].why,
-            "try": group[0].advice,
-        }
-        for group in checkup.groups()
-    ]
-    if rows:
-        items.append(Table(pd.DataFrame(rows)))
+    for group in checkup.groups():
+        first, more = group[0], len(group) - MAX_PLACES
+        places = "; ".join(finding.sentence for finding in group[:MAX_PLACES])
+        others = f"; and at {more} more {'place' if more == 1 else 'places'}" if more > 0 else ""
+        text = (
+            f"{first.severity.capitalize()}: {places}{others}. {first.why} Try: {first.advice} [{first.rule}]"
+        )
+        items.append(Paragraph(text))
     if checkup.skipped:
         items.append(Facts("Rules that were not applied", dict(checkup.skipped)))
     return Section("Check", tuple(items))
