@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from benchmarks.faults import NOT_LOOKED_AT
 from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
 from fathometer.checking.limits import LIMITS, Limits
 
 PAGE = ROOT / "docs" / "check-results.md"
 RECORD = FOLDER / "faults-cpu.json"
+GOAL = 0.95
 EXPECTED = 43  # healthy networks of `benchmarks.healthy`
-NOT_LOOKED_AT = ("small/CNN, GELU", "cifar10/resnet32", "small/MLP, BatchNorm", "small/ViT, 2 layers")
 KINDS = ("CNN", "residual", "MLP", "ViT", "language model")
 
 _COMPARED = {  # number in the record → threshold, and whether larger is unusual
@@ -140,6 +141,43 @@ def limit_rows(calibration: Sequence[Check], test: Sequence[Check]) -> list[Row]
     return rows
 
 
+def _shares(checks: Sequence[Check], healthy: Mapping[str, Check]) -> str:
+    """Return the shares of checks whose fault is named first, first among new findings, and at all."""
+    tests = (lambda c: c["first"], lambda c: first_new(c, healthy), lambda c: found_new(c, healthy))
+    return ", ".join(percentage(checks, test) for test in tests)
+
+
+_HEAD = """\
+# How well the check works
+
+Written by `python -m benchmarks.faults_page` from the record of `benchmarks/faults.py`.
+[Checking a network](check.md) explains the rules.
+
+## Planted faults
+
+{checks} checks of networks with one fault: {kinds} kinds of faults, in {networks} networks of
+{network_kinds} kinds, up to 3 strengths and 3 seeds. Not every fault has a place in every network.
+
+- *First*: the first finding is of a rule that names the fault.
+- *First, new*: the same, without findings that the network has anyway, also in the columns by kind.
+- *Found*: any new finding names it.
+- *Loss shows it*: what somebody sees who knows the loss of the healthy network and looks at nothing else:
+  it is more than a tenth larger.
+
+The goal, first and new in 95 % of the checks, is **{verdict}**. Shares of first; first, new; found:
+
+- all checks: {every};
+- without *normalisation left out*: {others}. Most misses are of this kind: activations do not show it
+  unless a BatchNorm remains behind it, whose statistics no longer fit;
+- {names}: {unseen} ({unseen_checks} checks). Rules, thresholds and which rules name a fault were changed
+  after looking at the other networks, and not after looking at these.
+
+*Initialisation too small* was also planted in residual networks and in one with LayerNorm, and not found
+there. It was dropped for them after that: the residual stream carries the signal past small weights, and
+LayerNorm scales it again. *Saturation* was also planted before the GELUs of MiniLM, by mistake.
+"""
+
+
 def page(record: Mapping[str, Any]) -> str:
     """Return the text of the page."""
     checks = record["found"]["checks"]
@@ -150,38 +188,21 @@ def page(record: Mapping[str, Any]) -> str:
     unseen = [check for check in planted if check["network"] in NOT_LOOKED_AT]
     others = [check for check in planted if check["fault"] != "normalisation left out"]
     alarms = [check for check in healthy if any(f[1] == "error" for f in check["findings"])]
+    shares = [_shares(each, by_name) for each in (planted, unseen, others)]
+    reached = sum(first_new(check, by_name) for check in planted) >= GOAL * len(planted)
     parts = [
-        "# How well the check works\n",
-        "Written by `python -m benchmarks.faults_page` from the record of `benchmarks/faults.py`. "
-        "[Checking a network](check.md) explains the rules.\n",
-        "## Planted faults\n",
-        f"{len(planted)} checks of networks with one fault: {len({c['fault'] for c in planted})} kinds of "
-        "faults, "
-        f"in {len({c['network'] for c in planted})} networks of {len({c['kind'] for c in planted})} kinds, "
-        "up to 3 "
-        "strengths and 3 seeds. Not every fault has a place in every network. *First*: the first finding is "
-        "of a "
-        "rule that names the fault. *First, new*: the same, without findings that the network has anyway. "
-        "*Found*: any new finding names it. *Loss shows it*: what somebody sees who knows the loss of the "
-        "healthy "
-        "network and looks at nothing else: it is more than a tenth larger. The columns by kind of network "
-        "are "
-        "*first, new*.\n",
-        f"Over all checks: first {percentage(planted, lambda c: c['first'])}, first and new "
-        f"{percentage(planted, lambda c: first_new(c, by_name))}, found "
-        f"{percentage(planted, lambda c: found_new(c, by_name))}. The goal is 95 %. Rules, thresholds and "
-        "which rules name a fault were changed after looking at the other networks, but not at these: "
-        f"{'; '.join(NOT_LOOKED_AT)}. Over these ({len(unseen)} checks): "
-        f"{percentage(unseen, lambda c: c['first'])}, "
-        f"{percentage(unseen, lambda c: first_new(c, by_name))}, "
-        f"{percentage(unseen, lambda c: found_new(c, by_name))}. Most misses are *normalisation left out*: "
-        "activations do not show it unless a BatchNorm remains behind it, whose statistics no longer fit. "
-        "Without this kind, first and new over all checks: "
-        f"{percentage(others, lambda c: first_new(c, by_name))}.\n",
-        "*Initialisation too small* was also planted in residual networks and in one with LayerNorm, and not "
-        "found there. It was dropped for them after that: the residual stream carries the signal past small "
-        "weights, and LayerNorm scales it again. "
-        "*Saturation* was also planted before the GELUs of MiniLM, by mistake.\n",
+        _HEAD.format(
+            checks=len(planted),
+            kinds=len({check["fault"] for check in planted}),
+            networks=len({check["network"] for check in planted}),
+            network_kinds=len({check["kind"] for check in planted}),
+            verdict="met" if reached else "missed",
+            every=shares[0],
+            names="; ".join(NOT_LOOKED_AT),
+            unseen_checks=len(unseen),
+            unseen=shares[1],
+            others=shares[2],
+        ),
         markdown_table(fault_rows(planted, by_name)),
         "Missed, where no new finding names the fault:\n",
         *missed_lines(planted, by_name),
@@ -191,8 +212,7 @@ def page(record: Mapping[str, Any]) -> str:
         "## False alarms\n",
         "Healthy networks: published weights, and small networks trained for this benchmark. Thresholds were "
         "set while looking at the published ones (calibration), on up to 512 samples; those trained here "
-        "test "
-        "them. The goal is an error in at most one network in twenty, and at most 2 % of the sites.\n",
+        "test them. The goal is an error in at most one network in twenty, and at most 2 % of the sites.\n",
         f"The record has {len(healthy)} of the {EXPECTED} healthy networks of the benchmark.\n",
         markdown_table(alarm_rows({"calibration": calibration, "test": test, "all": healthy})),
         "Networks with an error: "
@@ -203,8 +223,7 @@ def page(record: Mapping[str, Any]) -> str:
         "## Thresholds\n",
         markdown_table(limit_rows(calibration, test)),
         "`dead_y` and `random_layers` are shares, `affinity` is that of the activation with the least "
-        "effect; gates "
-        "of squeeze-and-excitation do not count.\n",
+        "effect; gates of squeeze-and-excitation do not count.\n",
         f"<small>{footer(record)}.</small>\n",
     ]
     return "\n".join(parts)
@@ -218,9 +237,9 @@ def time_line(healthy: Sequence[Check]) -> str:
         return "Not measured.\n"
     middle = ratios[len(ratios) // 2]
     return (
-        f"A check takes {middle:.2f} times as long as `measure` with its standard gauges on the same "
-        "samples (the "
-        f"median, networks: {len(ratios)}; from {ratios[0]:.2f} to {ratios[-1]:.2f}). The goal is 1.\n"
+        f"A check takes {middle:.2f} times as long as `measure` with its standard gauges on the same samples "
+        f"(median of {len(ratios)} networks; from {ratios[0]:.2f} to {ratios[-1]:.2f}). The goal is 1: "
+        f"{'met' if middle <= 1 else 'missed'}, within the noise of the timing.\n"
     )
 
 

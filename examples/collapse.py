@@ -3,10 +3,10 @@
     python -m examples.collapse --out demo
 
 A small network learns scikit-learn's 8×8 digits without labels: two distorted views of an image should be
-represented alike (SimSiam, Chen and He, 2021). With BatchNorm that works. Without it, the loss soon reaches
-its optimum of −1, because all images are represented alike. A probe applies the rules of `fathometer.check`
-to both trainings; labels are used only to count how often the nearest neighbours of an image show its digit.
-`collapse.json` has what was found, step by step.
+represented alike (SimSiam, Chen and He, 2021). Without BatchNorm, the loss soon reaches its optimum of −1,
+because the representation varies along one direction only; with BatchNorm it does not collapse. A probe
+applies the rules of `fathometer.check` to both trainings; labels are used only to count how often the nearest
+neighbours of an image show its digit. `collapse.json` has what was found, step by step.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ def neighbours(model: nn.Module, known: Sequence[Tensor], held_out: Sequence[Ten
 
 def table(found: dict[str, list[dict[str, Any]]]) -> Table:
     """Show both trainings beside each other, every fifth row."""
-    columns = [f"{what}\n{name}" for name in found for what in ("loss", "nearest", "rank")]
+    columns = [f"{what}\n{name}" for name in found for what in ("loss", "neighbours", "rank")]
     view = Table("step", *columns)
     for rows in list(zip(*found.values(), strict=True))[::5]:
-        numbers = [f"{row[name]:.{digits}f}" for row in rows for name, digits in _DIGITS.items()]
+        numbers = [f"{row[name]:.{places}f}" for row in rows for name, places in _DECIMALS.items()]
         view.add_row(str(rows[0]["step"]), *numbers)
     return view
 
 
-_DIGITS = {"loss": 3, "near": 3, "rank": 1}
+_DECIMALS = {"loss": 3, "near": 3, "rank": 1}
 
 
 def first_findings(rows: list[dict[str, Any]]) -> dict[str, str]:

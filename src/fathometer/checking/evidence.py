@@ -17,9 +17,9 @@ class Evidence:
     """Everything that rules may look at; what is not known is None or missing.
 
     Attributes:
-        sites: a row for each site in order of depth: `operator`, `kind`, and the mean over batches of `n`,
-            `d` and every column of the sounding, and the `percentile` of the affinity score among the
-            reference networks. Its index are their names.
+        sites: a row for each site in order of depth: `operator`, `kind`, the means over batches of `n`, `d`
+            and every column of the sounding, and the `percentile` of the affinity score among the reference
+            networks. The index holds the names of the sites.
         modules: a row for each module call of the first forward pass, in the order in which they ended:
             `module`, `kind` (its class), `finite`, `largest` (|output|), `median` of |output|, and for
             BatchNorm `mean_drift` and `variance_drift`.

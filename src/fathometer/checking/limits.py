@@ -46,7 +46,7 @@ class Limits:
     initial_step: float = 3.0
     """Factor by which random weights may change the signal from one activation to the next."""
     initial_gain: float = 4.0
-    """Median over layers of √(fan-in) times the deviation of random weights; He's initialisation has 1.4."""
+    """Median over layers of √fan-in times the standard deviation of random weights; He's: 1.4."""
     random_weights: float = 4.0
     """Standard deviations by which rows, columns and tails may differ from those of independent draws ..."""
     spectrum: tuple[float, float] = (0.85, 1.06)

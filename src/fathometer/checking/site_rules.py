@@ -88,9 +88,8 @@ def _collapsed(evidence: Evidence) -> Iterator[Hit]:
     for name, row in signal_sites(evidence).iterrows():
         rank, carried = row["participation_ratio_y"], row.get("carriers_y", 0.0)
         is_wide = min(row["d"], row["n"]) >= LIMITS.min_width and row["dead_y"] < LIMITS.dead_layer
-        if (
-            is_wide and rank < LIMITS.rank and carried < LIMITS.carriers
-        ):  # a few huge samples are another rule
+        few_decide = carried >= LIMITS.carriers  # which is another rule
+        if is_wide and rank < LIMITS.rank and not few_decide:
             yield Hit(
                 str(name),
                 f"{name}: the outputs of {int(row['d'])} channels vary along {rank:.2f} directions",
@@ -205,7 +204,7 @@ SATURATED = Rule(
     "warning",
     ("sites.saturated",),
     _saturated,
-    "A saturated activation has hardly any gradient, and the layers before it stop to learn.",
+    "A saturated activation has hardly any gradient, and the layers before it stop learning.",
     "Use smaller initial weights or a smaller learning rate before it, or normalise its inputs.",
 )
 DEAD_CHANNELS = Rule(

@@ -45,7 +45,7 @@ class Choice:
         self._network, self._slots, self._trial, self._test = network, slots, trial, test
         self._kind, self._recalibrates = kind, recalibrates
         self._maps: dict[Slot, nn.Module] = {}
-        self._at_first = self.snapshot()
+        self._original_state = self.snapshot()
         self.curve: list[Row] = []
         self.costs: dict[Slot, float] = {}
         self.fits: dict[Slot, Fit] = {}
@@ -69,8 +69,9 @@ class Choice:
         """
         for slot in slots:
             slot.replacement = self._maps[slot]
-        first = min(slot.site.order for slot in slots)
-        self._keep_if_closer(partial(self._fit_in_order, first))
+        if self._kind != "identity":
+            first = min(slot.site.order for slot in slots)
+            self._keep_if_closer(partial(self._fit_in_order, first))
         if self._recalibrates and self._trial.has_running_means:
             self._keep_if_closer(self._trial.recalibrate)
         self.fit()
@@ -88,7 +89,7 @@ class Choice:
     @contextmanager
     def _original_network(self) -> Iterator[None]:
         state = self.snapshot()
-        self.restore(self._at_first)
+        self.restore(self._original_state)
         try:
             yield
         finally:
