@@ -100,6 +100,15 @@ class Checkup:
         limit = SEVERITIES.index(severity)
         return tuple(each for each in self.findings if SEVERITIES.index(each.severity) <= limit)
 
+    def unreported(self, reported: set[str]) -> list[Finding]:
+        """Return the first warning or error of each rule that is not in `reported`, and add it there."""
+        new = []
+        for finding in self.at_least("warning"):
+            if finding.rule not in reported:
+                reported.add(finding.rule)
+                new.append(finding)
+        return new
+
     def save(self, path: str | Path) -> Path:
         """Save one `.json` file; it appears once it is complete. `fathometer.load` reads it."""
         return save_json(path, json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")

@@ -146,11 +146,9 @@ class History:
 
     def findings(self) -> list[tuple[int, Finding]]:
         """Return the first warning or error of each rule of `fathometer.check`, with its step."""
-        found: dict[str, tuple[int, Finding]] = {}
-        for step, sounding in zip(self.steps, self.soundings, strict=True):
-            for finding in sounding.check().at_least("warning"):
-                found.setdefault(finding.rule, (step, finding))
-        return list(found.values())
+        reported: set[str] = set()
+        pairs = zip(self.steps, self.soundings, strict=True)
+        return [(step, found) for step, each in pairs for found in each.check().unreported(reported)]
 
     def metric(self, name: str) -> pd.Series[float]:
         """Return one of the metrics, by step."""

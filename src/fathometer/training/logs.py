@@ -62,12 +62,8 @@ class WandbLog:
     def __call__(self, step: int, sounding: Sounding) -> None:
         """Log one sounding."""
         self._run.log({**scalars(sounding, self._prefix), f"{self._prefix}/step": step})
-        for finding in sounding.check().at_least("warning"):
-            if finding.rule not in self._reported:
-                self._reported.add(finding.rule)
-                self._run.alert(
-                    title=f"{finding.rule} at step {step}", text=f"{finding} Try: {finding.advice}"
-                )
+        for finding in sounding.check().unreported(self._reported):
+            self._run.alert(title=f"{finding.rule} at step {step}", text=f"{finding} Try: {finding.advice}")
 
 
 class TensorBoardLog:
@@ -100,12 +96,8 @@ class TensorBoardLog:
             finite = values[np.isfinite(values)]
             if len(finite):
                 self._writer.add_histogram(clean(f"{self._prefix}/{gauge}"), finite, step)
-        for finding in sounding.check().at_least("warning"):
-            if finding.rule not in self._reported:
-                self._reported.add(finding.rule)
-                self._writer.add_text(
-                    clean(f"{self._prefix}/check"), f"{finding} Try: {finding.advice}", step
-                )
+        for finding in sounding.check().unreported(self._reported):
+            self._writer.add_text(clean(f"{self._prefix}/check"), f"{finding} Try: {finding.advice}", step)
         self._writer.flush()
 
     def close(self) -> None:

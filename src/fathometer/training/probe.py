@@ -208,10 +208,9 @@ class Probe:
 
     def _check(self, step: int, sounding: Sounding) -> None:
         """Apply the rules of `fathometer.check`, and warn of each rule once."""
-        for finding in sounding.check().at_least("warning"):
-            if all(finding.rule != known.rule for _, known in self.findings):
-                self.findings.append((step, finding))
-                log.warning("step %d: %s Try: %s", step, finding, finding.advice)
+        for finding in sounding.check().unreported({known.rule for _, known in self.findings}):
+            self.findings.append((step, finding))
+            log.warning("step %d: %s Try: %s", step, finding, finding.advice)
 
     def _measured(self) -> Sounding:
         with (
