@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from examples import pictures
+from fathometer.errors import FathometerError
+
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs/images"
 BY_HAND = {"architecture.svg"}
-pictures = importlib.import_module("examples.pictures")  # a script, not a package: mypy would see it twice
 
 
 def test_every_picture_is_drawn_and_shown() -> None:
@@ -44,5 +45,16 @@ def test_a_picture_without_its_data_is_left_alone(tmp_path: Path, capsys: pytest
     pictures.main(["map-resnets", "--out", str(tmp_path), "--data", str(tmp_path)])
     assert "left as it is: needs resnet20*.th" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_stops_the_program(tmp_path: Path) -> None:
+    (tmp_path / "resnet20-broken.th").write_text("no weights", "utf-8")
+    with pytest.raises(FathometerError, match="resnet20-broken"):
+        pictures.main(["map-resnets", "--out", str(tmp_path / "new"), "--data", str(tmp_path)])
+
+
+def test_a_name_that_is_not_known_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        pictures.main(["no such picture"])
+        pictures.main(["leaky-1a", "resnet", "--out", str(tmp_path / "new")])
+    assert "there is no picture 'resnet'; did you mean resnets.png?" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
