@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 from scipy.stats import spearmanr
 
 from benchmarks.records import ROOT, footer, markdown_table
+from fathometer import Site, Sounding
+from fathometer.report import plot_layers
 
 RECORD, PAGE = ROOT / "docs/language-models.json", ROOT / "docs/language-models.md"
 LENGTHS = (64, 256)
@@ -189,6 +193,23 @@ def page(record: Mapping[str, Any]) -> str:
         f"<small>{footer(record)}.</small>\n",
     ]
     return "\n".join(parts)
+
+
+def picture(record: Mapping[str, Any]) -> Figure:
+    """Draw R² of every part of SmolLM2 on prose, by layer."""
+    wanted = ("SmolLM2", "prose", LENGTHS[-1])
+    (found,) = (c for c in record["conditions"] if (c["model"], c["text"], c["length"]) == wanted)
+    sites: list[Site] = []
+    rows = []
+    for name in found["r2_heldout"]:
+        kind, _, residual = name.partition("+")
+        values = zip(series(found, name, "r2_heldout"), series(found, name), strict=True)
+        for layer, (heldout, trimmed) in enumerate(values):
+            site = Site(f"{layer}.{kind}", kind, 1, len(sites), True, kind, layer, bool(residual))
+            sites.append(site)
+            rows.append((site.name, 0, TOKENS, 576, heldout, trimmed))
+    columns = ["site", "batch", "n", "d", "r2_heldout", "r2_trimmed"]
+    return plot_layers({"SmolLM2-135M": Sounding(tuple(sites), pd.DataFrame(rows, columns=columns))})
 
 
 def in_words(name: str, conditions: Sequence[Condition]) -> str:

@@ -10,7 +10,6 @@ unchanged. The loss of accuracy on held-out images is what the non-linearity of 
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +21,10 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
+from examples import digits as demo
 from fathometer import measure
 from fathometer.report import GREY, column_figure, for_print, save_figure, series_style
 
-demo = importlib.import_module("examples.digits")  # a script, not a package: mypy would see it twice
 KINDS = ("plain", "residual")
 SAMPLES = 256
 

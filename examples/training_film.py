@@ -10,12 +10,15 @@ images, as often as five percent of the training time allow. `history.json` has 
 from __future__ import annotations
 
 import argparse
+import io
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from matplotlib.figure import Figure
+from PIL import Image
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
@@ -23,7 +26,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fathometer.progress import progress_bar
-from fathometer.report import save_figure
+from fathometer.report import BLUE, GREY, RED, column_figure, for_print, save_figure
 from fathometer.results.history import History
 from fathometer.training import Probe
 
@@ -90,6 +93,39 @@ def table(history: History) -> Table:
     for site, first, last, change in history.change().itertuples():
         view.add_row(str(site), f"{first:.3f}", f"{last:.3f}", f"{change:+.3f}")
     return view
+
+
+def film(history: History) -> bytes:
+    """Draw the signature while the network learns, with the loss below: a GIF, a frame for each sounding."""
+    frames = []
+    for place in range(len(history.steps)):
+        drawn = io.BytesIO()
+        frame(history, place).savefig(drawn, format="png", dpi=100)
+        frames.append(Image.open(drawn).convert("RGB"))
+    shared = frames[-1].quantize(64)
+    first, *others = (each.quantize(palette=shared, dither=Image.Dither.NONE) for each in frames)
+    times = [80] * len(others) + [2500]  # milliseconds
+    written = io.BytesIO()
+    first.save(written, "GIF", save_all=True, append_images=others, duration=times, loop=0)
+    return written.getvalue()
+
+
+@for_print
+def frame(history: History, place: int) -> Figure:
+    """Draw one sounding over the first one, and the loss until then."""
+    table, loss, step = history.signature, history.metric("loss"), history.steps[place]
+    figure = column_figure(2, 3.6)
+    top, bottom = figure.subplots(2, 1, height_ratios=(1, 0.4))
+    names = [str(name) for name in table.columns]
+    top.plot(names, table.iloc[0], "o--", color=GREY, mfc="white", label="before training")
+    top.plot(names, table.iloc[place], "o-", color=BLUE, label=f"step {step}")
+    top.set(ylabel="affinity score", ylim=(table.to_numpy().min() - 0.02, 1.0))
+    top.set_title("1 = affine, lower = more non-linear", loc="left")
+    top.legend(loc="lower right")
+    bottom.plot(loss.index, loss, color=GREY, linewidth=0.6)
+    bottom.plot(loss.loc[:step], color=RED)
+    bottom.set(xlabel="step", ylabel="loss (log)", yscale="log", xlim=(0, history.steps[-1]))
+    return figure
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -17,6 +17,7 @@ _OPTION_A = "shortcuts without weights where the width changes (option A of He e
 def _resnet(depth: int, accuracy: float, source: str = _AUTHOR) -> Network:
     return Network(
         f"resnet{depth}",
+        f"ResNet-{depth}",
         "ResNet",
         2015,
         partial(CifarResNet, depth),
@@ -36,6 +37,7 @@ resnet56 = _resnet(56, 93.39)
 resnet110 = _resnet(110, 93.78, "PyPI gnnrl 1.0.8, MIT; of the same make as the other ResNets")
 cifar_vgg16 = Network(
     "cifar_vgg16",
+    "VGG-16 (CIFAR-10)",
     "VGG",
     2014,
     CifarVGG16,

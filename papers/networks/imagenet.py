@@ -82,6 +82,7 @@ def _clip() -> nn.Module:
 alexnet = Network(
     "alexnet",
     "AlexNet",
+    "AlexNet",
     2012,
     partial(_trunk, "alexnet"),
     "alexnet_features.pth",
@@ -92,6 +93,7 @@ alexnet = Network(
 )
 vgg16 = Network(
     "vgg16",
+    "VGG-16",
     "VGG",
     2014,
     partial(_trunk, "vgg16"),
@@ -103,6 +105,7 @@ vgg16 = Network(
 )
 inception_v3 = Network(
     "inception_v3",
+    "Inception v3",
     "Inception",
     2015,
     partial(_torchvision, "inception_v3", aux_logits=False, transform_input=False, init_weights=False),
@@ -114,6 +117,7 @@ inception_v3 = Network(
 )
 resnet18 = Network(
     "resnet18",
+    "ResNet-18",
     "ResNet",
     2015,
     partial(_torchvision, "resnet18"),
@@ -124,6 +128,7 @@ resnet18 = Network(
 )
 resnet50 = Network(
     "resnet50",
+    "ResNet-50",
     "ResNet",
     2015,
     _keras_resnet50,
@@ -135,6 +140,7 @@ resnet50 = Network(
 )
 squeezenet1_0 = Network(
     "squeezenet1_0",
+    "SqueezeNet 1.0",
     "SqueezeNet",
     2016,
     _squeezenet1_0,
@@ -146,6 +152,7 @@ squeezenet1_0 = Network(
 )
 squeezenet1_1 = Network(
     "squeezenet1_1",
+    "SqueezeNet 1.1",
     "SqueezeNet",
     2016,
     partial(_torchvision, "squeezenet1_1"),
@@ -155,6 +162,7 @@ squeezenet1_1 = Network(
 )
 mobilenet_v1 = Network(
     "mobilenet_v1",
+    "MobileNet v1",
     "MobileNet",
     2017,
     _mobilenet_v1,
@@ -166,6 +174,7 @@ mobilenet_v1 = Network(
 )
 mobilenet_v2 = Network(
     "mobilenet_v2",
+    "MobileNet v2",
     "MobileNet",
     2018,
     partial(_torchvision, "mobilenet_v2"),
@@ -176,6 +185,7 @@ mobilenet_v2 = Network(
 )
 mobilenet_v3_small = Network(
     "mobilenet_v3_small",
+    "MobileNet v3 small",
     "MobileNet",
     2019,
     partial(_torchvision, "mobilenet_v3_small"),
@@ -186,6 +196,7 @@ mobilenet_v3_small = Network(
 )
 mobilenet_v3_large = Network(
     "mobilenet_v3_large",
+    "MobileNet v3 large",
     "MobileNet",
     2019,
     partial(_tensorflow, "mobilenet_v3_large"),
@@ -197,6 +208,7 @@ mobilenet_v3_large = Network(
 )
 efficientnet_b0 = Network(
     "efficientnet_b0",
+    "EfficientNet-B0",
     "EfficientNet",
     2019,
     partial(_tensorflow, "efficientnet_b0"),
@@ -208,6 +220,7 @@ efficientnet_b0 = Network(
 )
 efficientnet_b3 = Network(
     "efficientnet_b3",
+    "EfficientNet-B3",
     "EfficientNet",
     2019,
     partial(_torchvision, "efficientnet_b3"),
@@ -219,6 +232,7 @@ efficientnet_b3 = Network(
 )
 efficientnet_lite0 = Network(
     "efficientnet_lite0",
+    "EfficientNet-lite0",
     "EfficientNet",
     2020,
     EfficientNetLite,
@@ -230,6 +244,7 @@ efficientnet_lite0 = Network(
 )
 efficientnet_lite1 = Network(
     "efficientnet_lite1",
+    "EfficientNet-lite1",
     "EfficientNet",
     2020,
     partial(EfficientNetLite, 1.0, 1.1),
@@ -241,6 +256,7 @@ efficientnet_lite1 = Network(
 )
 efficientnet_lite2 = Network(
     "efficientnet_lite2",
+    "EfficientNet-lite2",
     "EfficientNet",
     2020,
     partial(EfficientNetLite, 1.1, 1.2),
@@ -252,6 +268,7 @@ efficientnet_lite2 = Network(
 )
 clip_vit_b16 = Network(
     "clip_vit_b16",
+    "ViT-B/16 (CLIP)",
     "ViT",
     2021,
     _clip,

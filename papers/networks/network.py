@@ -57,6 +57,7 @@ class Network:
 
     Attributes:
         name: unique among the networks of its data.
+        title: its name in pictures.
         family: as the papers call it.
         year: in which the architecture was published.
         build: makes the network; the names of its weights are those of the file.
@@ -69,6 +70,7 @@ class Network:
     """
 
     name: str
+    title: str
     family: str
     year: int
     build: Callable[[], nn.Module]

@@ -35,7 +35,8 @@ class Projection(NamedTuple):
 def held_out_errors(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
     """Tabulate `layers`, `scheme`, `seed` and `test_error` of every network that did not diverge.
 
-    Such a table, read from a file, is returned as it is.
+    Args:
+        sweep: networks that differ only in scheme, L and seed, or such a table, which is returned unchanged.
     """
     if isinstance(sweep, pd.DataFrame):
         return sweep
@@ -59,6 +60,9 @@ def seed_differences(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
     """Subtract the test error of equidistant steps with the same L and seed, in a column `difference`.
 
     Seeds without either of the two are left out.
+
+    Args:
+        sweep: networks that differ only in scheme, L and seed, or their `held_out_errors`.
     """
     given = sweep["scheme"] if isinstance(sweep, pd.DataFrame) else [r.design.scheme for r in sweep.trained]
     schemes = sorted(set(given))

@@ -239,7 +239,11 @@ def scheme_paths(sweep: LeakySweep) -> tuple[pd.DataFrame, list[LeakyRun], tuple
 
 
 def error_table(sweep: LeakySweep | pd.DataFrame) -> pd.DataFrame:
-    """Return test errors by `scheme` and `layers`: `mean`, `std`, `low` and `high` over seeds (Figure 2a)."""
+    """Return test errors by `scheme` and `layers`: `mean`, `std`, `low` and `high` over seeds (Figure 2a).
+
+    Args:
+        sweep: networks that differ only in scheme, L and seed, or their `held_out_errors`.
+    """
     groups = held_out_errors(sweep).groupby(["scheme", "layers"])["test_error"]
     table = pd.DataFrame({"mean": groups.mean(), "std": groups.std().fillna(0)}).reset_index()
     return table.assign(low=table["mean"] - table["std"], high=table["mean"] + table["std"])

@@ -60,8 +60,11 @@ def plot_dimensions(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -
 
     A point is a network: the median of its Hamiltonian over layers, or its lowest COI or stable rank over p;
     it is hollow where the weights are not at a critical point. Lines join the medians over seeds. Bars reach
-    from the lowest to the highest Hamiltonian over layers and seeds. k* is dashed. A `depth_table` will do
-    instead of the sweep.
+    from the lowest to the highest Hamiltonian over layers and seeds. k* is dashed.
+
+    Args:
+        sweep: networks that differ only in L̃ and seed, or their `depth_table`.
+        columns: 1 or 2, the width in columns of a page.
     """
     table = depth_table(sweep) if isinstance(sweep, LeakySweep) else sweep
     figure = column_figure(columns, 2.8 if columns == 1 else 3.6)
@@ -87,7 +90,11 @@ def plot_bounded(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -> F
     """Plot path lengths, Euclidean over √N and in the K norm, ‖B‖ and ‖Bσᵀ‖ against L̃ (Figure 3).
 
     A point is a network; for the norms along p it is the median, and bars reach from the lowest to the
-    highest over p and seeds. Lines join the medians over seeds. A `depth_table` will do instead of the sweep.
+    highest over p and seeds. Lines join the medians over seeds.
+
+    Args:
+        sweep: networks that differ only in L̃ and seed, or their `depth_table`.
+        columns: 1 or 2, the width in columns of a page.
     """
     table = depth_table(sweep) if isinstance(sweep, LeakySweep) else sweep
     figure = column_figure(columns, 3.2 if columns == 1 else 4.0)

@@ -42,8 +42,11 @@ def plot_errors(sweep: LeakySweep | pd.DataFrame, *, columns: Columns = 2) -> Fi
     """Plot the test error against L for each scheme, and beside it what the scheme changes (Figure 2a).
 
     Left: means over seeds. Right: the difference to equidistant steps within each seed as points, their mean
-    with its 95 % interval (Student) as a bar; below 0 is better. `held_out_errors` will do instead of the
-    sweep.
+    with its 95 % interval (Student) as a bar; below 0 is better.
+
+    Args:
+        sweep: networks that differ only in scheme, L and seed, or their `held_out_errors`.
+        columns: 1 or 2, the width in columns of a page.
     """
     pairs = paired_differences(sweep)
     figure = column_figure(columns, 4.4 if columns == 1 else 2.8)
