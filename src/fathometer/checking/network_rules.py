@@ -86,10 +86,11 @@ def is_untrained(evidence: Evidence) -> bool:
 def _untrained(evidence: Evidence) -> Iterator[Hit]:
     weights = _table(evidence.weights).dropna(subset=["spectrum"])
     if is_untrained(evidence):
-        layers = "layer" if len(weights) == 1 else "layers"
+        layers = "layer that is" if len(weights) == 1 else "layers that are"
         yield Hit(
             "",
-            f"the weights of all {len(weights)} {layers} look like random draws: the network is not trained",
+            f"the network is not trained: the weights of all {len(weights)} {layers} large enough to tell "
+            "look like random draws",
             {"layers": len(weights)},
         )
 

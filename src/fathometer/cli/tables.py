@@ -217,18 +217,8 @@ def title_of(sounding: Sounding) -> str:
 
 
 def remarks(sounding: Sounding) -> list[str]:
-    """Say how well the network does on the data, if it is known, and at how many sites samples are few.
-
-    That is below n = d, or n = 2d where R² is read: docs/soundings.md has what was measured there.
-    """
-    sites = sounding.records.groupby("site", sort=False)
-    width, samples = sites["d"].first(), sites["n"].min()
-    is_fitted = sites["r2_heldout"].count() > 0 if "r2_heldout" in sounding.gauges else False
-    few = int(((samples < 32) | (samples < width * (1 + is_fitted))).sum())
-    advice = (
-        f"{few} of these sites have few samples for their width, which biases scores and R²; use more samples"
-    )
-    return [line for line in (sounding.outcome, advice if few else "") if line]
+    """Say how well the network does on the data, if it is known, and at how many sites samples are few."""
+    return [line for line in (sounding.outcome, sounding.few_samples) if line]
 
 
 def labels_view(soundings: Mapping[str, Sounding], gauge: str) -> TableView:

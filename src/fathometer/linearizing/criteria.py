@@ -35,7 +35,7 @@ _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained netwo
 def check_criterion(criterion: Chosen) -> None:
     """Refuse a criterion that is neither known nor a gauge."""
     if not callable(criterion) and criterion not in get_args(Criterion):
-        names = [name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges)]
+        names = dict.fromkeys(name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges))
         check_choice("criterion", str(criterion).removeprefix("-"), (*get_args(Criterion), *names))
 
 

@@ -181,7 +181,12 @@ class Loop:
         except Exception as error:
             if not is_out_of_memory(error):
                 reason = f"{type(error).__name__}: {first_line(error)}"
-                hint = "; in Python, `call` can run it in another way" if isinstance(error, TypeError) else ""
+                if options.call is not None:
+                    kind = type(piece.value).__name__
+                    raise ForwardError(
+                        f"call failed on an item, which is a {kind} here ({reason})"
+                    ) from error
+                hint = "; `call` can run it in another way" if isinstance(error, TypeError) else ""
                 hint = missing_input(self._network, piece.value) or hint
                 raise ForwardError(f"the network failed on its input ({reason}){hint}") from error
             if self._pending is None:

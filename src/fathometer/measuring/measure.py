@@ -331,7 +331,7 @@ def _too_few(options: MeasureOptions, inputs: int, rows: int) -> TooFewSamplesEr
         return TooFewSamplesError(f"expected at least 2 {unit}, got {got}", parameter="data")
     return TooFewSamplesError(
         f"expected at least {options.samples} {unit} to fill a batch, got {got}; "
-        "use fewer samples for a batch, or keep what is left over",
+        f"lower samples (to {max(rows if options.counts_tokens else inputs, 2)}), or set leftover to keep",
         parameter="data",
     )
 

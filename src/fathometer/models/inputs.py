@@ -36,7 +36,7 @@ def guess_inputs(module: nn.Module, name: str) -> Inputs:
     """
     advice = (
         "; let the factory return (module, Inputs(kind, shape)) or (module, preprocess), "
-        "e.g. Inputs('image', (3, 32, 32))"
+        "e.g. fathometer.data.Inputs('image', (3, 32, 32)); if it takes a list or a dict, give a call, too"
     )
     last: Exception | None = None
     for inputs in _candidates(module):

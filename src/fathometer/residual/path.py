@@ -200,7 +200,7 @@ def _module_calls(network: nn.Module, first: Any, call: Call | None) -> list[Mod
     except Exception as error:
         raise ForwardError(
             f"the network failed on its input ({type(error).__name__}: {first_line(error)}); "
-            "in Python, `call` can run it in another way"
+            "`call` can run it in another way"
         ) from error
     if not any(called.module is network for called in calls):
         raise InputError("the network itself was not called; `call` must call model(...)")

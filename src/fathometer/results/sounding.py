@@ -157,6 +157,19 @@ class Sounding:
         few = (n < expected).any(axis=1)
         return () if few.all() else tuple(site.name for site in self.sites if few[site.name])
 
+    @property
+    def few_samples(self) -> str:
+        """At how many sites there are few samples for the width, with what to do; empty if at none.
+
+        That is below n = d, or n = 2d where R² is read: docs/soundings.md has what was measured there.
+        """
+        sites = self.records.groupby("site", sort=False)
+        width, samples = sites["d"].first(), sites["n"].min()
+        is_fitted = sites["r2_heldout"].count() > 0 if "r2_heldout" in self.gauges else False
+        few = int(((samples < 32) | (samples < width * (1 + is_fitted))).sum())
+        sentence = f"{few} of these sites have few samples for their width, which biases scores and R²"
+        return f"{sentence}; use more samples" if few else ""
+
     def with_enough_samples(self) -> Sounding:
         """Return the sounding without its `undersampled` sites, which a warning names, if there are any."""
         if not (few := self.undersampled):

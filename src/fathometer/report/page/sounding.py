@@ -50,6 +50,10 @@ def sounding_page(sounding: Sounding, title: str | None = None) -> Page:
     if sounding.undersampled:
         lead += f"; left out, with fewer samples: {join_names(sounding.undersampled, 5)}"
         sounding = sounding.with_enough_samples()
+    if sounding.few_samples:
+        lead += f". {sounding.few_samples}"
+    if "affinity" in sounding.gauges:
+        lead += ". Affinity score: 1 = affine on these data, lower = more non-linear"
     data = sounding_data(sounding, name)
     data |= {
         "mean": {gauge: packed(sounding.mean(gauge)) for gauge in sounding.gauges},
