@@ -162,14 +162,14 @@ def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any
     from fathometer.models import load_model
 
     device = check_device(options["device"])
-    require_data(data)
+    location = require_data(data)
     loaded = load_model(model, options["weights"], seed=seed)
     if options["dtype"]:
         loaded.cast(options["dtype"])
     if any(options.get(name) for name in ("size", "crop", "mean", "std", "bgr")):
         loaded = replace(loaded, inputs=_prepared(loaded.inputs, options))
     reading = {name: options[name] for name in ("batch_size", "workers", "length", "shuffle", "strict")}
-    return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
+    return Loaded(loaded, open_data(location or data, loaded.inputs, seed=seed, **reading), device)
 
 
 def _prepared(inputs: Inputs, options: dict[str, Any]) -> Inputs:
