@@ -166,6 +166,9 @@ def test_a_split_is_named_after_a_colon(
     for split, count in (("train", 2), ("test", 24)):
         source = open_data(f"hf:./images:{split}", IMAGES)
         assert (len(source), source.description["split"]) == (count, split)
+        located = require_data(f"hf:./images:{split}")
+        assert located is not None
+        assert open_data(located, IMAGES).description == source.description
     assert len({inspect_data(f"hf:{path}{split}")[0] for split in (":train", ":test", "")}) == 2
     with pytest.raises(InputError, match=r"expected one of the splits .*got tset; did you mean test"):
         open_data("hf:images:tset", IMAGES)
