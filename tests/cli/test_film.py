@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -72,10 +73,13 @@ def test_checkpoints_become_a_film(folder: Path, command: Command) -> None:
     assert command("report", "build-test-film.json")[0] == 0
     for arguments, message in (
         ((*names, *shared), "--model: needed to load epoch-10.pt, e.g. package.module:factory"),
-        (("film_nets.py", *shared, "--model", "film_nets:build"), "--at: the name film_nets.py has no"),
         (
-            (*names, *shared, "--model", "film_nets:build", "--at", "1,1,2", "--force"),
-            "--at: expected 3 ",
+            ("film_nets.py", *shared, "--model", "film_nets:build"),
+            "--steps: the steps are not clear from film_nets;",
+        ),
+        (
+            (*names, *shared, "--model", "film_nets:build", "--steps", "1,1,2", "--force"),
+            "--steps: expected 3 ",
         ),
         (("epoch-7.pt", *shared, "--model", "film_nets:build"), "epoch-7.pt: no such file or folder"),
     ):
@@ -94,7 +98,7 @@ def test_a_call_runs_networks_with_other_inputs(command: Command) -> None:
         assert "inner.1" in out or "15 rules applied" in out
     code, _, err = command("sites", *call, "--cost", "--data", "random:200")
     assert code == 2
-    assert "--call: has no effect on --cost" in err
+    assert "--call: is not supported with --cost" in err
 
 
 def test_folders_that_transformers_wrote_become_a_film(tmp_path: Path, command: Command) -> None:
@@ -102,7 +106,7 @@ def test_folders_that_transformers_wrote_become_a_film(tmp_path: Path, command: 
     ensure_torchvision_operators()
     transformers: Any = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    sizes = {"n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 32, "vocab_size": 64}
+    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 32, "vocab_size": 64}
     net = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, bos_token_id=1, eos_token_id=2))
     for step in (20, 100):
         net.save_pretrained(tmp_path / "out" / f"checkpoint-{step}")
@@ -113,12 +117,23 @@ def test_folders_that_transformers_wrote_become_a_film(tmp_path: Path, command: 
     (tmp_path / "book.txt").write_text("deep calls unto deep " * 60)
     for data in ("ids.npz", "book.txt"):
         folders = ("out/checkpoint-100", "out/checkpoint-20")
-        code, out, err = command("film", *folders, "--data", data, "--samples", "32", "--gauges", "affinity")
+        own = ("--samples", "32", "--gauges", "affinity", "--sites", "activations")
+        code, out, err = command("film", *folders, "--data", data, *own)
         assert code == 0, err
         assert "perplexity" in out
         history = fathometer.load(tmp_path / f"out-{Path(data).stem}-film.json")
         assert isinstance(history, History)
         assert history.steps == (20, 100)
-        (site,) = history.signature
+        site, _ = history.signature
         assert history.signature[site].iloc[0] < 0.99 < history.signature[site].iloc[1]
         assert {s.provenance.model["name"] for s in history.soundings} == {"out"}
+    shared = ("--data", "book.txt", "--samples", "64", "--length", "16")
+    code, out, err = command("film", *folders, *shared, "--out", "film.json")
+    assert code == 0, err
+    assert "preset language: tokens as samples" in out
+    code, _, err = command("measure", "hf:out/checkpoint-20", *shared, "--out", "one.json")
+    assert code == 0, err
+    found, expected = fathometer.load("film.json"), fathometer.load("one.json")
+    assert isinstance(found, History)
+    pd.testing.assert_frame_equal(found.soundings[0].records, expected.records)
+    assert found.soundings[0].provenance.settings == expected.provenance.settings

@@ -102,6 +102,7 @@ def photos(content: str) -> dict[str, Any]:
         (unnamed("aa", 3, 8, 8), unnamed("bb", 3, 9, 9), "a: Tensor 3×8×8; b: Tensor 3×9×9"),
         (text(128), text(64), "a: book.txt 128; b: book.txt 64"),
         (photos("aaaa"), photos("bbbb"), "a: photos aaaaaaaa; b: photos bbbbbbbb"),
+        (text(4) | {"fingerprint": "01"}, text(4) | {"fingerprint": "02"}, "a: book.txt 01; b: book.txt 02"),
     ],
 )
 def test_different_data_of_one_name_are_distinguished(

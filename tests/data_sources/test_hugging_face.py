@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sys
 import tarfile
@@ -19,6 +20,7 @@ from torch import nn
 
 from fathometer import measure
 from fathometer.data import Inputs, open_data
+from fathometer.data.hugging_face import load_split
 from fathometer.data.opening import inspect_data, require_data
 from fathometer.errors import InputError, MissingExtraError
 from fathometer.models import LoadedModel
@@ -164,6 +166,9 @@ def test_a_split_is_named_after_a_colon(
     for split, count in (("train", 2), ("test", 24)):
         source = open_data(f"hf:./images:{split}", IMAGES)
         assert (len(source), source.description["split"]) == (count, split)
+        located = require_data(f"hf:./images:{split}")
+        assert located is not None
+        assert open_data(located, IMAGES).description == source.description
     assert len({inspect_data(f"hf:{path}{split}")[0] for split in (":train", ":test", "")}) == 2
     with pytest.raises(InputError, match=r"expected one of the splits .*got tset; did you mean test"):
         open_data("hf:images:tset", IMAGES)
@@ -257,11 +262,31 @@ def test_data_sets_in_memory(tmp_path: Path) -> None:
 def test_data_of_the_hub_are_taken_from_its_cache(tmp_path: Path) -> None:
     """Without a network, the library opens what it has prepared before; the fingerprint identifies it."""
     data = open_data(parquet_splits(tmp_path / "digits"), IMAGES)
-    assert len(datasets.load_dataset(str(tmp_path / "digits"))) == 2
+    prepared = datasets.load_dataset(str(tmp_path / "digits"))
     found = open_data("hf:digits:train", IMAGES)
     assert (len(found), found.description["name"], found.description["split"]) == (2, "digits", "train")
-    assert found.description["sha256"] != data.description["sha256"]
+    assert "sha256" in data.description
+    assert "sha256" not in found.description
+    assert found.description["fingerprint"] == prepared["train"]._fingerprint
     assert len(open_data("hf:digits", IMAGES)) == 24
+
+
+def test_a_split_of_the_hub_is_loaded_without_the_others(tmp_path: Path, cache: Path) -> None:
+    """A folder stands for the hub. What was loaded is found again without it, as fathometer's alone."""
+    folder = parquet_splits(tmp_path / "digits")
+    facts = {"size_in_bytes": 10**15, "splits": {"train": {"name": "train", "num_examples": 2}}}
+    (folder / "dataset_infos.json").write_text(json.dumps({"default": facts}))
+    (folder / "train-00000-of-00001.parquet").write_bytes(b"not one")
+    found = load_split(str(folder), split="test")
+    assert (len(found), str(found.split), found.features["label"].names) == (24, "test", NAMES)
+    assert load_split(str(folder), split=None)._fingerprint == found._fingerprint
+    shutil.rmtree(folder)
+    for source in ("hf:digits:test", "hf:digits"):
+        again = open_data(source, IMAGES)
+        assert (len(again), again.description["fingerprint"]) == (24, found._fingerprint)
+    with pytest.raises(InputError, match="digits: cannot be opened as a data set"):
+        open_data("hf:digits:train", IMAGES)
+    assert not list(cache.glob("digits/*/*/*/*.arrow"))  # where the library would miss the other splits
 
 
 def test_a_configuration_follows_the_name_on_the_hub(tmp_path: Path, cache: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, Subset, SubsetRandomSampler, TensorDataset
 
-from fathometer import InputError, OutOfMemoryError, Sounding, measure
+from fathometer import (
+    InputError,
+    OutOfMemoryError,
+    Sounding,
+    linearize,
+    measure,
+    recover,
+    residual_path,
+    similarity_map,
+)
+from fathometer.linearizing import site_costs
 from fathometer.measuring.identity import count_samples
 
 pytestmark = [
@@ -185,3 +196,41 @@ def test_numpy_arrays_of_every_layout_are_measured(form: Any) -> None:
     )
     pd.testing.assert_frame_equal(found.records, expected.records)
     assert found.provenance.fingerprint() == expected.provenance.fingerprint()
+
+
+class Residual(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + super().forward(x).relu()
+
+
+def on_inputs(model: nn.Module, item: Any) -> Tensor:
+    assert isinstance(item, tuple | list)
+    found: Tensor = model(item[0])
+    return found
+
+
+def curve(net: nn.Module, data: Any) -> pd.DataFrame:
+    found: Any = linearize(net, data, budget=1, test=data).linearized
+    return found.curve.drop(columns="seconds")
+
+
+LABELLED: dict[str, Any] = {
+    "measure": lambda net, data: measure(net, data, samples=64).records,
+    "residual_path": lambda net, data: residual_path(net, data, samples=64, call=on_inputs).records,
+    "similarity_map": lambda net, data: pd.Series(
+        similarity_map(net, deepcopy(net), data, samples=64).provenance.model["second"]
+    ),
+    "linearize": curve,
+    "site_costs": site_costs,
+    "recover": lambda net, data: pd.Series(recover(linearize(net, data), net, data, epochs=2)),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_pair_of_all_inputs_and_their_labels_is_a_data_set(name: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(Residual(5, 5), Residual(5, 5), nn.Linear(5, 3))
+    x, y = torch.randn(96, 5), torch.arange(96) % 3
+    found, expected = (LABELLED[name](net, data) for data in ((x, y), TensorDataset(x, y)))
+    compare = pd.testing.assert_frame_equal if found.ndim == 2 else pd.testing.assert_series_equal
+    compare(found, expected)

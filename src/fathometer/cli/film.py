@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from fathometer.cli import options as opt
-from fathometer.cli.measure import load_model_and_data
+from fathometer.cli.measure import load_model_and_data, preset_line
 from fathometer.cli.outputs import check_writable, print_result, slug
 from fathometer.errors import InputError
 
@@ -26,6 +28,7 @@ app = opt.new_app()
     *(option for option in opt.loading_options() if option.name != "weights"),
 )
 def film(
+    context: typer.Context,
     checkpoints: Annotated[
         list[str],
         opt.argument(
@@ -45,10 +48,10 @@ def film(
         str | None,
         opt.option(
             "NUMBERS",
-            "Step of each checkpoint, with commas. Default: the last number in its name.",
-            "--at",
+            "Step of each checkpoint, with commas. Default: from its name: step=300, epoch-2, net-5.",
         ),
     ] = None,
+    preset: opt.PresetOption = None,
     name: opt.NameOption = None,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,
@@ -67,15 +70,16 @@ def film(
 
     - `fathometer film out/checkpoint-* --data book.txt --gauges check`
 
-    - `fathometer film first.pt last.pt --at 0,9000 --model torchvision:resnet18 --data photos/`
+    - `fathometer film first.pt last.pt --steps 0,9000 --model torchvision:resnet18 --data photos/`
     """
     from fathometer.cli.tables import TableView
     from fathometer.models import load_model
+    from fathometer.models.language import is_language_model
     from fathometer.models.weights import load_weights
     from fathometer.training import film as film_of
     from fathometer.training.film import steps_of
 
-    chosen = opt.chosen_options(options)
+    chosen = opt.chosen_options(options, preset, context)
     paths = [Path(path) for path in checkpoints]
     if missing := [path for path in paths if not path.exists()]:
         raise InputError(f"{missing[0]}: no such file or folder")
@@ -87,6 +91,9 @@ def film(
     check_writable(out, force, (".json",))
     options["weights"] = "default" if model is None else str(paths[0])
     loaded = load_model_and_data(model or f"hf:{paths[0]}", data, chosen.seed, options)
+    if preset is None and is_language_model(loaded.model):
+        preset = "language"
+        chosen = opt.chosen_options(options, preset, context)
 
     def load(path: Path) -> LoadedModel:
         if model is None:
@@ -116,6 +123,8 @@ def film(
         shown[statistic] = table.agg(statistic, axis=1)
     heading = f"{title} on {slug(data)}: {len(table)} checkpoints"
     console = print_result(shown, TableView(shown, heading, f"{gauge} over {table.shape[1]} sites"), as_json)
+    if preset == "language":
+        console.say(preset_line(chosen, loaded.data.description, history.soundings[0]))
     for step, finding in history.findings():
         console.say(f"step {step}: {finding}")
     console.say(f"wrote {out}; `fathometer report {out}` shows it as a film")

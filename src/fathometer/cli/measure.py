@@ -14,7 +14,6 @@ from fathometer.cli import options as opt
 from fathometer.cli import resumable
 from fathometer.cli.outputs import check_folder, check_writable, file_stems, print_result, slug
 from fathometer.errors import InputError
-from fathometer.measuring.options import Preset
 
 if TYPE_CHECKING:
     from fathometer.data import DataSource, Inputs
@@ -38,14 +37,7 @@ def measure(
     context: typer.Context,
     model: opt.ModelArgument,
     data: opt.DataOption,
-    preset: Annotated[
-        Preset | None,
-        opt.option(
-            "WORD",
-            "Options that are usual for a kind of network: language, or none; those that you give win. "
-            "Default: language for language models of transformers.",
-        ),
-    ] = None,
+    preset: opt.PresetOption = None,
     with_map: Annotated[
         bool,
         opt.flag("--map", "Also compute the similarity (CKA) of every site with every other."),
@@ -123,8 +115,7 @@ def measure(
     if by is not None and (reason := next(iter(found.values())).outcome).startswith("no accuracy"):
         console.say(reason)
     if preset == "language":
-        words = _in_words(chosen, loaded.data.description, next(iter(found.values())))
-        console.say(f"preset language: {words}; `--preset none` uses the general defaults")
+        console.say(preset_line(chosen, loaded.data.description, next(iter(found.values()))))
     elif loaded.model.inputs.kind == "tokens" and chosen.reduction.pooling == "mean":
         console.say("each sample is the mean over a text; with --reduction tokens it is one token")
     if loaded.data.skipped:
@@ -135,16 +126,17 @@ def measure(
         console.say(f"`fathometer plot {out} --kind map` draws the map")
 
 
-def _in_words(options: MeasureOptions, data: Mapping[str, Any], found: Sounding) -> str:
-    """Say what a preset has made of the options, how the text was cut, and which gauges were read."""
+def preset_line(options: MeasureOptions, data: Mapping[str, Any], found: Sounding) -> str:
+    """Say what the preset has made of the options, how the text was cut, and which gauges were read."""
     unit = "tokens" if options.counts_tokens else "texts"
     batches = {None: "all batches", 1: "1 batch"}.get(options.batches, f"{options.batches} batches")
     blocks = f", blocks of {data['length']} tokens (stride {data['stride']})" if "stride" in data else ""
     sites, gauges = (options.describe()[name] for name in ("sites", "gauges"))
     read = [name for name in gauges if any(f"{column}_".startswith(f"{name}_") for column in found.gauges)]
     return (
-        f"{unit} as samples, {batches} of {options.samples}{blocks}; sites {', '.join(sites)}; "
-        f"gauges {', '.join(read)}"
+        f"preset language: {unit} as samples, {batches} of {options.samples}{blocks}; "
+        f"sites {', '.join(sites)}; "
+        f"gauges {', '.join(read)}; `--preset none` uses the general defaults"
     )
 
 
@@ -170,14 +162,14 @@ def load_model_and_data(model: str, data: str, seed: int, options: dict[str, Any
     from fathometer.models import load_model
 
     device = check_device(options["device"])
-    require_data(data)
+    location = require_data(data)
     loaded = load_model(model, options["weights"], seed=seed)
     if options["dtype"]:
         loaded.cast(options["dtype"])
     if any(options.get(name) for name in ("size", "crop", "mean", "std", "bgr")):
         loaded = replace(loaded, inputs=_prepared(loaded.inputs, options))
     reading = {name: options[name] for name in ("batch_size", "workers", "length", "shuffle", "strict")}
-    return Loaded(loaded, open_data(data, loaded.inputs, seed=seed, **reading), device)
+    return Loaded(loaded, open_data(location or data, loaded.inputs, seed=seed, **reading), device)
 
 
 def _prepared(inputs: Inputs, options: dict[str, Any]) -> Inputs:

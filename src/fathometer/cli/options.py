@@ -17,6 +17,7 @@ from fathometer.measuring.options import (
     LoadOptions,
     MeasureOptions,
     Option,
+    Preset,
     options_of,
     plain_options,
 )
@@ -164,6 +165,14 @@ DataOption: TypeAlias = Annotated[
         "DATA",
         DATA_HELP,
         "--data",  # in full: Typer 0.27 would call it --DATA, after its metavar
+    ),
+]
+PresetOption: TypeAlias = Annotated[
+    Preset | None,
+    option(
+        "WORD",
+        "Options that are usual for a kind of network: language, or none; those that you give win. "
+        "Default: language for language models of transformers.",
     ),
 ]
 DeviceOption: TypeAlias = Annotated[

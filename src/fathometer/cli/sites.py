@@ -68,7 +68,7 @@ def sites(
         if not data:
             raise InputError("--cost needs --data: costs are measured on data")
         if chosen.call is not None:
-            raise InputError("has no effect on --cost; leave it out", parameter="call")
+            raise InputError("is not supported with --cost", parameter="call")
         options["weights"] = weights if "weights" in opt.given_options(context) else "default"
         _costs(model, data, chosen, kind, samples, as_json, options)
         return

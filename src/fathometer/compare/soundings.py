@@ -262,8 +262,12 @@ def _shape(sounding: Sounding) -> str:
 
 
 def _content(sounding: Sounding) -> str:
-    """Return the start of the hash of all data; soundings of older versions have none."""
-    return str(sounding.provenance.data.get("sha256", ""))[:8]
+    """Return the start of the hash of all data, or of the fingerprint that `datasets` gives to them.
+
+    Soundings of older versions have none.
+    """
+    data = sounding.provenance.data
+    return str(data.get("sha256") or data.get("fingerprint") or "")[:8]
 
 
 def _first_sample(sounding: Sounding) -> str:

@@ -9,7 +9,8 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from glob import escape
 from io import BytesIO
 from pathlib import Path
@@ -35,7 +36,7 @@ _LABELS = ("label", "labels", "fine_label", "cls")
 _SOURCE = re.compile(r"(hf:)(.+?)(:[\w.-]+)?", re.DOTALL)
 
 
-class Place(NamedTuple):
+class DatasetLocation(NamedTuple):
     """Where a split of a data set is.
 
     Attributes:
@@ -51,11 +52,11 @@ class Place(NamedTuple):
     files: frozenset[str] | None = None
 
 
-def parts_of(source: str | Path) -> tuple[str, str, str]:
+def split_source(source: str | Path) -> tuple[str, str, str]:
     """Return the prefix of a source, its name or path, and its split.
 
     Example:
-        >>> parts_of("hf:uoft-cs/cifar10:test"), parts_of("photos.parquet")
+        >>> split_source("hf:uoft-cs/cifar10:test"), split_source("photos.parquet")
         (('hf:', 'uoft-cs/cifar10', ':test'), ('', 'photos.parquet', ''))
     """
     found = _SOURCE.fullmatch(str(source))
@@ -64,51 +65,55 @@ def parts_of(source: str | Path) -> tuple[str, str, str]:
 
 def is_on_hub(source: str | Path, folder: str | Path = ".") -> bool:
     """Say whether a source names data on the hub: not a path, and nothing that exists in the folder."""
-    prefix, name, _ = parts_of(source)
+    prefix, name, _ = split_source(source)
     is_path = name[:1] in "./~" or os.path.isabs(name) or os.path.exists(Path(folder) / name)
     return bool(prefix) and not is_path
 
 
-def find_place(source: str | Path) -> Place | None:
+def find_location(source: str | Path) -> DatasetLocation | None:
     """Return where a data set of Hugging Face is; None for files and folders of another kind."""
-    prefix, name, colon = parts_of(source)
+    prefix, name, colon = split_source(source)
     split, path = colon[1:] or None, Path(name).expanduser()
-    with _in_one_line(source):
+    with _as_input_error(source):
         if not prefix and not _is_known(path):
             return None
         datasets = _import_datasets()
         if is_on_hub(source):
-            return Place(name, split)
+            return DatasetLocation(name, split)
         title = display_name(path)
         if path.is_file() and path.suffix.lower() not in _BUILDERS:
             raise InputError(f"{source}: expected a folder, or a file of kind .parquet or .tar")
         if path.is_file() or (path / "state.json").is_file():
             if split is not None:
                 raise InputError(f"{source}: expected no split, because {name} has one only, got {split}")
-            return Place(title, None, path)
+            return DatasetLocation(title, None, path)
         if (path / "dataset_dict.json").is_file():
             split = _choose(datasets.load_from_disk(str(path)), split, name)
-            return Place(title, split, path / split)
+            return DatasetLocation(title, split, path / split)
         files = datasets.load_dataset_builder(str(path)).config.data_files
         split, root = _choose(files, split, name), path.resolve()
-        return Place(
+        return DatasetLocation(
             title, split, path, frozenset(Path(f).relative_to(root).as_posix() for f in files[split])
         )
 
 
-def open_place(place: Place, inputs: Inputs, length: int | None) -> Samples:
+def open_location(location: DatasetLocation, inputs: Inputs, length: int | None) -> Samples:
     """Open a data set as images, or as tokens if the network takes these."""
     if inputs.kind != "tokens":
-        require_images(inputs, Path(place.name))
-    with _in_one_line(place.name):
-        data = _load(place)
-    facts: dict[str, object] = {"kind": "dataset", "name": place.name, "split": place.split or ""}
-    if place.path is None:
-        facts |= {"split": str(data.split), "sha256": data._fingerprint}
-    return Images(data, inputs, facts) if inputs.kind != "tokens" else _tokens(data, inputs, length, facts)
+        require_images(inputs, Path(location.name))
+    with _as_input_error(location.name):
+        data = _load(location)
+    facts: dict[str, object] = {"kind": "dataset", "name": location.name, "split": location.split or ""}
+    if location.path is None:
+        facts |= {"split": str(data.split), "fingerprint": data._fingerprint}
+    return (
+        DatasetImages(data, inputs, facts)
+        if inputs.kind != "tokens"
+        else _tokens(data, inputs, length, facts)
+    )
 
 
-class Images(Samples):
+class DatasetImages(Samples):
     """The images of a data set, each decoded when it is asked for."""
 
     def __init__(self, data: Any, inputs: Inputs, facts: Mapping[str, object]) -> None:
@@ -212,25 +217,52 @@ def _choose(splits: Mapping[str, Any], wanted: str | None, name: str) -> str:
     raise InputError(f"{name}: expected one of the splits {', '.join(known)}, got {wanted or 'none'}; {hint}")
 
 
-def _load(place: Place) -> Any:
-    datasets, path = _import_datasets(), place.path
+def _load(location: DatasetLocation) -> Any:
+    datasets, path = _import_datasets(), location.path
     if path is None:
-        parts = place.name.split("/", 2)  # owner, name, configuration
+        parts = location.name.split("/", 2)  # owner, name, configuration
         with hub_or_cache():
-            splits = datasets.load_dataset("/".join(parts[:2]), *parts[2:])
-        return splits[_choose(splits, place.split, place.name)]
+            return load_split("/".join(parts[:2]), *parts[2:], split=location.split)
     if path.is_file():
         return datasets.load_dataset(
             _BUILDERS[path.suffix.lower()], data_files=escape(str(path)), split="train"
         )
-    if place.files is None:
+    if location.files is None:
         return datasets.load_from_disk(str(path))
-    files = {place.split: [escape(name) for name in sorted(place.files)]}
-    return datasets.load_dataset(str(path), data_files=files, split=place.split)
+    files = {location.split: [escape(name) for name in sorted(location.files)]}
+    return datasets.load_dataset(str(path), data_files=files, split=location.split)
+
+
+def load_split(path: str, *configuration: str, split: str | None) -> Any:
+    """Load a split from the hub without the files of the others, of which the library would prepare all.
+
+    Each split has a cache of its own, since in that of the library it would be taken for the whole data set.
+    """
+    datasets = _import_datasets()
+    open_builder = partial(datasets.load_dataset_builder, path, *configuration)
+    caches = Path(datasets.config.HF_DATASETS_CACHE, "fathometer")
+    try:
+        builder = open_builder()
+    except Exception:  # without a network, and not in the cache of the library
+        for each in (split,) if split else _SPLITS:
+            with suppress(Exception):
+                return open_builder(cache_dir=str(caches / each)).as_dataset(each)
+        raise
+    name, files = "/".join((path, *configuration)), builder.config.data_files
+    if not files or os.path.isdir(builder.cache_dir):  # prepared before
+        builder.download_and_prepare()
+        splits = builder.as_dataset()
+        return splits[_choose(splits, split, name)]
+    split = _choose(files, split, name)
+    builder = open_builder(cache_dir=str(caches / split))
+    builder.config.data_files = type(files)({split: files[split]})
+    builder.info.size_in_bytes = None  # that of all splits
+    builder.download_and_prepare(verification_mode="no_checks")
+    return builder.as_dataset(split)
 
 
 @contextmanager
-def _in_one_line(name: object) -> Iterator[None]:
+def _as_input_error(name: object) -> Iterator[None]:
     """Turn errors of the library into one line, for example without a network."""
     try:
         yield

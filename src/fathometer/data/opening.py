@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from fathometer.data.arrays import open_arrays
 from fathometer.data.cifar import Cifar, is_cifar
-from fathometer.data.hugging_face import Place, find_place, is_on_hub, open_place, parts_of
+from fathometer.data.hugging_face import (
+    DatasetLocation,
+    find_location,
+    is_on_hub,
+    open_location,
+    split_source,
+)
 from fathometer.data.images import IMAGE_SUFFIXES, ImageFolder, require_images
 from fathometer.data.noise import Noise
 from fathometer.data.source import DataSource, Inputs, Samples, is_hidden
@@ -45,7 +51,7 @@ class File(NamedTuple):
 
 
 def open_data(
-    source: str | Path,
+    source: str | Path | DatasetLocation,
     inputs: Inputs,
     *,
     batch_size: int = 32,
@@ -62,7 +68,7 @@ def open_data(
         source: a folder of images, CIFAR in its binary version, an `.npz` or `.npy` file, a text file, or
             `random` (`random:1000` for 1000 samples of noise); a Hugging Face data set, `hf:ylecun/mnist` or
             `hf:uoft-cs/cifar10:test` on the hub, or a folder of `save_to_disk`; a `.parquet` file, a
-            webdataset shard (`.tar`), or a folder of these.
+            webdataset shard (`.tar`), or a folder of these; or what `require_data` has found of such data.
         inputs: what the network takes.
         batch_size: number of samples in a batch; their sequence does not depend on it.
         shuffle: whether to shuffle by the seed, because folders are sorted by class. Noise is not shuffled.
@@ -90,10 +96,12 @@ def open_data(
     samples: Samples
     if noise:
         samples = Noise(noise_count(str(source)), inputs, seed, length)
-    elif place := _place(source):
-        samples = open_place(place, inputs, length)
-        samples.description.setdefault("sha256", _hash_place(place))
+    elif location := _location(source):
+        samples = open_location(location, inputs, length)
+        if digest := _hash_location(location):
+            samples.description["sha256"] = digest
     else:
+        assert not isinstance(source, DatasetLocation)
         path = _path(source)
         if path.is_dir() or path.suffix.lower() == ".bin":
             require_images(inputs, path)  # before a large folder is listed
@@ -124,18 +132,17 @@ def inspect_data(source: str | Path) -> tuple[str | None, int | None]:
     """
     if is_noise(source):
         return None, noise_count(str(source))
-    if place := _place(source):
-        return _hash_place(place), None
+    if location := _location(source):
+        return _hash_location(location), None
     path = _path(source)
     files = list_files(path)
     images = sum(file.name.lower().endswith(IMAGE_SUFFIXES) for file in files)
     return hash_files(files), images if path.is_dir() and not is_cifar(path) else None
 
 
-def require_data(source: str | Path) -> None:
-    """Refuse a path that does not exist, before a network is loaded."""
-    if not is_noise(source) and _place(source) is None:
-        _path(source)
+def require_data(source: str | Path) -> DatasetLocation | None:
+    """Refuse a path that does not exist, before a network is loaded; return where a data set is."""
+    return None if is_noise(source) else _location(source)
 
 
 def is_noise(source: object) -> bool:
@@ -188,17 +195,20 @@ def hash_files(files: Sequence[File]) -> str:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror or error})") from error
 
 
-def _place(source: str | Path) -> Place | None:
-    """Return where a Hugging Face data set is; None for other data."""
+def _location(source: str | Path | DatasetLocation) -> DatasetLocation | None:
+    """Return where a Hugging Face data set is; None for other data, which must exist."""
+    if isinstance(source, DatasetLocation):
+        return source
     if not is_on_hub(source):
-        _path(parts_of(source)[1])
-    return find_place(source)
+        _path(split_source(source)[1])
+    return find_location(source)
 
 
-def _hash_place(place: Place) -> str | None:
-    if place.path is None:
+def _hash_location(location: DatasetLocation) -> str | None:
+    if location.path is None:
         return None
-    return hash_files([f for f in list_files(place.path) if place.files is None or f.name in place.files])
+    files = list_files(location.path)
+    return hash_files([f for f in files if location.files is None or f.name in location.files])
 
 
 def _path(source: str | Path) -> Path:

@@ -26,7 +26,7 @@ from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
 from fathometer.linearizing.trial import Trial, calibration_batches
-from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs
+from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs, with_labels
 from fathometer.measuring.identity import describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.texts import tokenised
@@ -115,7 +115,7 @@ def linearize(
     check_criterion(criterion)
     original, facts = describe_network(model, name)
     data, test = (
-        None if each is None else tokenised(model, each, tokenizer, length, batch_size, seed)
+        None if each is None else tokenised(model, with_labels(each), tokenizer, length, batch_size, seed)
         for each in (data, test)
     )
     cut = partial(calibration_batches, samples=samples, batch_size=batch_size, seed=seed)
@@ -189,7 +189,7 @@ def site_costs(
     """
     for criterion in criteria:
         check_criterion(criterion)
-    data = tokenised(model, data, None, None, batch_size, seed)
+    data = tokenised(model, with_labels(data), None, None, batch_size, seed)
     batches = calibration_batches(data, samples, batch_size, seed)
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(

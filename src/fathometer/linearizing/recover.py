@@ -15,7 +15,7 @@ from torch.nn.utils import clip_grad_norm_
 from fathometer.capture import unwrapped
 from fathometer.errors import InputError, check_positive, check_whole
 from fathometer.linearizing.trial import rows_of
-from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run
+from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run, with_labels
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.progress import progress_bar, show_nothing
 
@@ -57,7 +57,7 @@ def recover(
         The mean loss of each epoch.
     """
     epochs, rate = check_whole("epochs", epochs, 1), check_positive("learning_rate", learning_rate)
-    teacher = unwrapped(teacher)
+    teacher, data = unwrapped(teacher), with_labels(data)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)
     losses: list[float] = []

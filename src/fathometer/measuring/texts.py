@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from fathometer.data.hugging_face import Images
+from fathometer.data.hugging_face import DatasetImages
 from fathometer.data.source import DataSource
 from fathometer.data.texts import Tokenize, describe_dataset, is_dataset, open_dataset, open_texts
 from fathometer.errors import InputError, check_whole
@@ -45,7 +45,7 @@ def tokenised(
     inputs = model.inputs if isinstance(model, LoadedModel) else token_inputs(model)
     size = batch_size or DEFAULT_BATCH_SIZE
     if inputs.kind == "image" and not are_texts and length is None:
-        images = Images(data, inputs, describe_dataset(data))
+        images = DatasetImages(data, inputs, describe_dataset(data))
         return DataSource(images, inputs, batch_size=size, seed=seed)
     if inputs.kind != "tokens":
         raise InputError(f"expected a network that takes tokens, got one for {inputs.kind}", parameter="data")

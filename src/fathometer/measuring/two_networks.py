@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fathometer.capture import Site
 from fathometer.capture.axes import tensors_in
 from fathometer.errors import InputError
-from fathometer.measuring.batches import as_tensors, batches_of, run, unfit_labels
+from fathometer.measuring.batches import as_tensors, batches_of, run, unfit_labels, with_labels
 from fathometer.measuring.identity import describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress
 from fathometer.measuring.measure import measure_by_label
@@ -69,6 +69,7 @@ def similarity_map(
             raise InputError("has no effect here; use measure", parameter=option)
     options = with_changes(options, changes, caller="similarity_map")
     (one, facts_one), (other, facts_other) = (describe_network(model, None) for model in (first, second))
+    data, second_data = with_labels(data), with_labels(second_data)
     scorers = Scorer(first, data), Scorer(second, data if second_data is None else second_data)
     both = _Both(one, other, options.call, scorers)
     (sum_one, contents), (sum_other, _) = hash_contents(one, data)(), hash_contents(other, ())()

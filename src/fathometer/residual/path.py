@@ -20,7 +20,7 @@ from fathometer.errors import FathometerError, ForwardError, InputError, check_p
 from fathometer.gauges.reading import read_gauges
 from fathometer.gauges.registry import choose_gauges
 from fathometer.gauges.together import Pairs
-from fathometer.measuring.batches import as_tensors, batches_of, pieces, run
+from fathometer.measuring.batches import as_tensors, batches_of, pieces, run, with_labels
 from fathometer.measuring.loop import Progress, evaluating, refusing_single_images
 from fathometer.measuring.measure import measure_by_label
 from fathometer.measuring.options import Call, MeasureOptions, with_changes
@@ -93,7 +93,7 @@ def residual_path(
     gamma = check_positive("gamma", gamma)
     given_sigma = None if sigma is None else _activation(sigma)
     network = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    first, data = _first_samples(data, batch_size, options.seed)
+    first, data = _first_samples(with_labels(data), batch_size, options.seed)
     calls = _module_calls(network, first, options.call)
     found = find_blocks(calls, [blocks] if isinstance(blocks, str) else blocks)
     paths = list(dict.fromkeys(block.path for block in found))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fathometer.data.hugging_face import is_on_hub, parts_of
+from fathometer.data.hugging_face import is_on_hub, split_source
 from fathometer.data.opening import is_noise, noise_count
 from fathometer.errors import InputError, did_you_mean
 from fathometer.survey.members import Member, find_members
@@ -179,7 +179,7 @@ def _data(
         if is_on_hub(value, folder):
             found[key] = value
             continue
-        prefix, path, split = parts_of(value)
+        prefix, path, split = split_source(value)
         target = folder / Path(path).expanduser()
         found[key] = f"{prefix}{target}{split}"
         if value and os.path.exists(target):  # which takes any name, also one that is too long
