@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused(net: Any, data: Any, options: dict[str, An
 
 
 def test_a_text_that_is_too_short_says_how_many_tokens_it_has(net: Any, tokenizer: Any) -> None:
-    with pytest.raises(TooFewSamplesError, match=r"expected at least 64 tokens .*, got 21 in 1 inputs; lower"):
+    with pytest.raises(TooFewSamplesError, match=r"at least 64 tokens .*, got 21 in 1 inputs; lower"):
         measure(net, TEXTS[:1], tokenizer=tokenizer, **{**OPTIONS, "samples": 64, "leftover": "drop"})
 
 
