@@ -39,7 +39,7 @@ PROMISES = {
     "anisotropy": Promises(scale="each", rotate="each"),
     "dead": Promises(scale="each"),
     "saturated": Promises(missing=True),  # always: a bare pair has no bounds
-    "scale": Promises(rotate="each"),
+    "scale": Promises(),
     "duplicates": Promises(translate="each", scale="each", missing=True),
 }
 
