@@ -214,7 +214,7 @@ def _frame() -> alt.TopLevelMixin:
 def _map() -> alt.Chart:
     """Draw a column for each step, as wide as half-way to its neighbours, the first site on top."""
     grey: dict[str, Any] = {"labelColor": LEGIBLE, "titleColor": LEGIBLE}
-    steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, **grey)
+    steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, tickMinStep=1, **grey)
     sites = alt.Axis(grid=False, labelExpr=SITE_LABELS, **grey)
     legend = alt.Legend(orient="top", gradientLength=160, **grey)
     down = _fixed("depth", nice=False, reverse=True)
@@ -231,7 +231,7 @@ def _map() -> alt.Chart:
 
 
 def _metric(scale: alt.Scale, ticks: alt.Axis) -> alt.TopLevelMixin:
-    steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True)
+    steps = alt.Axis(grid=False, format=PLAIN, labelOverlap=True, tickMinStep=1)
     step = alt.X("step:Q", title="step", axis=steps, scale=_fixed("reach", nice=False, zero=False))
     rows = data("rows").encode(x=step, y=alt.Y("value:Q", title="{metric}", scale=scale, axis=ticks))
     return alt.layer(

@@ -9,6 +9,8 @@ from fathometer.report.page.items import Chart, Page, Section, Table
 from fathometer.report.tables import curve_table, site_cost_table
 from fathometer.results.linearized import Linearized
 
+_WHOLE = alt.Axis(tickMinStep=1, format="d")  # counts and positions are whole numbers
+
 
 def linearized_page(result: Linearized, title: str | None = None) -> Page:
     """Return the report of a linearized network."""
@@ -33,7 +35,7 @@ def _curve(result: Linearized) -> Chart:
         data("curve")
         .mark_line(point=True, color=ACCENT)
         .encode(
-            x=alt.X("replaced:Q", title=f"sites replaced, of {len(result.sites)}"),
+            x=alt.X("replaced:Q", title=f"sites replaced, of {len(result.sites)}", axis=_WHOLE),
             y=alt.Y("value:Q", title=name, scale=alt.Scale(zero=False)),
             tooltip=["replaced:Q", "site:N", alt.Tooltip("value:Q", title=name, **TEXT)],
         )
@@ -52,7 +54,7 @@ def _costs(result: Linearized) -> Chart:
         .transform_filter("isValid(datum.cost)")
         .mark_point(filled=True, size=45)
         .encode(
-            x=alt.X("order:Q", title="site, in order of depth"),
+            x=alt.X("order:Q", title="site, in order of depth", axis=_WHOLE),
             y=alt.Y("cost:Q", title=name, scale=scale),
             color=colour,
             tooltip=["site:N", alt.Tooltip("cost:Q", title=name, **TEXT), alt.Tooltip("r2:Q", **TEXT)],
