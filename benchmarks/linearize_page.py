@@ -150,7 +150,9 @@ def page() -> str:
     if rows := list(greedy_rows()):
         parts += [
             "## Measured again after each step\n",
-            "Accuracy in percent on test images; the criterion sees training images only.\n",
+            "Accuracy in percent on test images; the criterion sees training images only. It is the third "
+            "run on these test images: before lines were fitted one after the other, ResNet-56 had 76.6 with "
+            "27 sites (commit 60d7344), and afterwards, with 256 training images, 84.7 (commit 7d500b4).\n",
             markdown_table(rows),
         ]
         best = record("greedy-resnet56")
@@ -206,7 +208,8 @@ def _folding() -> list[str]:
         f"ResNet-56 with {found['replaced']} ReLUs inside its blocks replaced, folded into the BatchNorm "
         f"layers before them: the outputs differ by {found['error']:.1e} of the largest. Seconds for 128 "
         f"images, median: original {times['original']}, linearized {times['linearized']}, folded "
-        f"{times['folded']}.\n",
+        f"{times['folded']} (load {each['load']} on 2 cores). The target, less time than the original, is "
+        f"{'met' if times['folded'] < times['original'] else 'missed'}.\n",
     ]
 
 

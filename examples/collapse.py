@@ -4,9 +4,10 @@
 
 A small network learns scikit-learn's 8×8 digits without labels: two distorted views of an image should be
 represented alike (SimSiam, Chen and He, 2021). Without BatchNorm, the loss soon reaches its optimum of −1,
-because the representation varies along one direction only; with BatchNorm it does not collapse. A probe
-applies the rules of `fathometer.check` to both trainings; labels are used only to count how often the nearest
-neighbours of an image show its digit. `collapse.json` has what was found, step by step.
+because the representation varies along one direction only. Without the stop-gradient it degrades, too, but
+keeps some directions. A probe applies the rules of `fathometer.check` to all trainings: they notice the first
+of these, and not the second. Labels are used only to count how often the nearest neighbours of an image show
+its digit. `collapse.json` has what was found, step by step.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from examples.training_film import digits
 from fathometer.training import Probe
 
 WIDTH, BATCH, EVERY, STEPS = 64, 100, 10, 300
-TRAININGS = {"with BatchNorm": True, "without": False}
+TRAININGS = {
+    "with both": {"normalised": True, "stop_gradient": True},
+    "no BatchNorm": {"normalised": False, "stop_gradient": True},
+    "no stop-gradient": {"normalised": True, "stop_gradient": False},
+}
 
 
 def encoder(normalised: bool) -> nn.Sequential:
@@ -52,7 +57,7 @@ def distorted(images: Tensor, generator: torch.Generator) -> Tensor:
     return images.roll((down, across), (2, 3)) + 0.2 * torch.randn(images.shape, generator=generator)
 
 
-def train(normalised: bool, seed: int) -> list[dict[str, Any]]:
+def train(seed: int, *, normalised: bool, stop_gradient: bool) -> list[dict[str, Any]]:
     """Train; return what is known at every tenth step."""
     training, held_out = digits(seed)
     x, _ = training.tensors
@@ -66,8 +71,9 @@ def train(normalised: bool, seed: int) -> list[dict[str, Any]]:
     for step in range(STEPS + 1):
         images = x[torch.randint(len(x), (BATCH,), generator=generator)]
         one, other = (model(distorted(images, generator)) for _ in range(2))
-        alike = F.cosine_similarity(predict(one), other.detach()).mean()
-        alike = alike + F.cosine_similarity(predict(other), one.detach()).mean()
+        targets = (other.detach(), one.detach()) if stop_gradient else (other, one)
+        alike = F.cosine_similarity(predict(one), targets[0]).mean()
+        alike = alike + F.cosine_similarity(predict(other), targets[1]).mean()
         loss = -alike / 2
         sounding = probe.step(step, loss=loss)
         if sounding is not None:
@@ -91,8 +97,8 @@ def neighbours(model: nn.Module, known: Sequence[Tensor], held_out: Sequence[Ten
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> Table:
-    """Show both trainings beside each other, every fifth row."""
-    columns = [f"{what}\n{name}" for name in found for what in ("loss", "neighbours", "rank")]
+    """Show the trainings beside each other, every fifth row."""
+    columns = [f"{name}:\n{what}" for name in found for what in ("loss", "neighbours", "rank")]
     view = Table("step", *columns)
     for rows in list(zip(*found.values(), strict=True))[::5]:
         numbers = [f"{row[name]:.{places}f}" for row in rows for name, places in _DECIMALS.items()]
@@ -113,13 +119,13 @@ def first_findings(rows: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train twice, show, save."""
+    """Train, show, save."""
     parser = argparse.ArgumentParser(description="A training that collapses while its loss looks perfect.")
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     options = parser.parse_args(arguments)
     logging.getLogger("fathometer").setLevel(logging.ERROR)  # findings are printed at the end
-    found = {name: train(normalised, options.seed) for name, normalised in TRAININGS.items()}
+    found = {name: train(options.seed, **changes) for name, changes in TRAININGS.items()}
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "collapse.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     console = Console(highlight=False)

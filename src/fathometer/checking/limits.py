@@ -1,7 +1,8 @@
 """The thresholds of the rules, in one place.
 
 They were set beyond the most unusual value of trained networks with published weights; networks that
-`benchmarks/faults.py` trains test them. docs/check-results.md has both.
+`benchmarks/faults.py` trains test them. docs/check-results.md has both. Those of random weights were set
+after faults had been missed, beyond the values of untrained networks of torchvision and timm.
 """
 
 from __future__ import annotations
