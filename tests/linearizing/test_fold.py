@@ -45,9 +45,9 @@ def lines_in(network: fx.GraphModule) -> int:
 @pytest.mark.parametrize(
     ("make", "shape", "kind", "left", "layers"),
     [
-        (Residual, (9, 3, 6, 6), "channel", 0, 4),  # the second convolution and that of 1 × 1 become one
-        (Residual, (9, 3, 6, 6), "slope", 1, 4),
-        (Residual, (9, 3, 6, 6), "identity", 0, 4),
+        (Residual, (9, 3, 6, 6), "channel", 0, 3),  # the second convolution and that of 1 × 1 become one
+        (Residual, (9, 3, 6, 6), "slope", 1, 3),
+        (Residual, (9, 3, 6, 6), "identity", 0, 3),
         (mixer, (200, 8), "channel", 0, 2),  # three linear layers become one
         (mixer, (200, 5, 8), "channel", 0, 2),
         (mixer, (300, 8), "affine", 0, 2),

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from fathometer.errors import InputError, first_line
 from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
@@ -24,8 +25,9 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     """Return a linearized network with fewer operations and the same outputs, for inference.
 
     A line after a convolution, a linear layer or a normalisation becomes part of it, if nothing else reads
-    its output; before a linear layer, part of that one. Two linear layers that meet, or a convolution and one
-    of 1 × 1, become one layer where that has fewer weights. The network is traced by torch.fx in eval mode.
+    its output; before a linear layer, part of that one. BatchNorm becomes part of the layer before it. Two
+    linear layers that meet, or a convolution and one of 1 × 1, become one layer where that has fewer weights.
+    The network is traced by torch.fx in eval mode.
 
     Args:
         network: the result of `linearize`.
@@ -43,6 +45,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         wanted = run(network, value, device, None)
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
         _fold_lines(folded)
+        _fold_norms(folded)
         _merge_layers(folded)
         folded.graph.lint()
         folded.delete_all_unused_submodules()
@@ -161,6 +164,25 @@ def _scale_input(layer: Any, line: ChannelMap) -> None:
     shift = layer.weight @ line.intercept.to(layer.weight)
     layer.bias = nn.Parameter(shift if layer.bias is None else layer.bias + shift)
     layer.weight = nn.Parameter(layer.weight * line.slope.to(layer.weight))
+
+
+def _fold_norms(traced: fx.GraphModule) -> None:
+    """Make each BatchNorm part of the layer before it, if nothing else reads that layer's output."""
+    for node in list(traced.graph.nodes):
+        norm = _module(traced, node)
+        if not isinstance(norm, nn.modules.batchnorm._BatchNorm) or norm.running_mean is None:
+            continue
+        source: Any = node.args[0]
+        layer = _module(traced, source)
+        if not isinstance(layer, _LAYERS) or len(source.users) > 1 or not _is_alone(traced, source):
+            continue
+        is_linear = isinstance(layer, nn.Linear)
+        if is_linear and norm.num_features != layer.out_features:  # channels are not the last axis
+            continue
+        fuse: Any = fuse_linear_bn_eval if is_linear else fuse_conv_bn_eval
+        traced.set_submodule(source.target, fuse(layer, norm))
+        node.replace_all_uses_with(source)
+        traced.graph.erase_node(node)
 
 
 def _merge_layers(traced: fx.GraphModule) -> None:
