@@ -206,12 +206,12 @@ def _folding() -> list[str]:
     ratios = found["folded / other, median of ratios"]
     return [
         "## Folded\n",
-        f"ResNet-56 with {found['replaced']} ReLUs inside its blocks replaced; lines and BatchNorm folded into "
-        f"the convolutions: the outputs differ by {found['error']:.1e} of the largest. Seconds for 128 "
+        f"ResNet-56 with {found['replaced']} ReLUs inside its blocks replaced; lines and BatchNorm folded "
+        f"into the convolutions: the outputs differ by {found['error']:.1e} of the largest. Seconds for 128 "
         f"images, median: {', '.join(f'{label} {value}' for label, value in times.items())} (load "
         f"{each['load']} on 2 cores). The folded network takes {ratios['original']:.2f} of the time of the "
         f"original, and {ratios['original, fused']:.2f} of that of the original with its BatchNorm folded by "
-        "torch.fx, so most of the gain is BatchNorm's. The target, less time than the original, is "
+        "torch.fx, so the gain is mostly or wholly BatchNorm's. The target, less time than the original, is "
         f"{'met' if ratios['original'] < 1 else 'missed'}.\n",
     ]
 
@@ -309,8 +309,8 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
 def _missing(records: dict[str, Any]) -> list[str]:
     left = [name for name in IMAGES if name not in records]
     lines = [
-        "recovery of other networks and by more epochs, and the ReLU budgets of a ResNet-18 on CIFAR-10 (they "
-        "need a GPU and networks trained for it)",
+        "recovery of other networks and by more epochs, and the ReLU budgets of a ResNet-18 on CIFAR-10 "
+        "(they need a GPU and networks trained for it)",
         "timings on a GPU",
         "a DenseNet and a ViT trained on CIFAR-10, MiniLM",
         "three seeds: only random orders have several; the random projection of `fisher` has one",
