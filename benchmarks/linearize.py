@@ -353,7 +353,7 @@ def recovery(options: argparse.Namespace, name: str) -> dict[str, Any]:
             right = sum(int((network(x).argmax(1) == y).sum()) for x, y in test)
         return right / sum(len(y) for _, y in test)
 
-    found: dict[str, Any] = {"original": accuracy(model)}
+    found: dict[str, Any] = {"precision": "float32", "original": accuracy(model)}
     calibration = cifar(name, data / "cifar10_train.npz", options.calibration)
     for count in options.counts or [len(order)]:
         network = linearize(model, calibration, sites=order[:count], samples=options.calibration).eval()
@@ -362,8 +362,7 @@ def recovery(options: argparse.Namespace, name: str) -> dict[str, Any]:
         for epochs in options.epochs:
             network.load_state_dict(start)
             started = time.perf_counter()
-            with torch.autocast("cpu", torch.bfloat16):
-                recover(network, model, train, epochs=epochs, progress=True)
+            recover(network, model, train, epochs=epochs, progress=True)
             scores[f"{epochs} epochs"] = accuracy(network)
             scores[f"seconds of {epochs} epochs"] = round(time.perf_counter() - started)
             print(name, found, flush=True)
