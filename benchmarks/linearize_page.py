@@ -239,15 +239,15 @@ def _recovery() -> list[str]:
         other = "In bfloat16, training destroys this network; use float32."
     return [
         "## Recovered\n",
-        f"Accuracy in percent of ResNet-56 after training with `recover` (distillation, {precision}, shifted and "
-        f"mirrored images), on {found['test']} test images that no other part of this page has used; the "
+        f"Accuracy in percent of ResNet-56 after training with `recover` (distillation, {precision}, "
+        f"shifted and mirrored images), on {found['test']} test images that no other part of this page has used; the "
         f"original has {100 * found['original']:.2f}. The sites are those that `greedy-kl` chose; lines are "
         f"fitted on {found['calibration']} training images, all sites at once. {other}\n",
         markdown_table(rows),
         f"The target without training, at least {ACCURACY:.0%}, is "
         f"{'met' if start >= ACCURACY else 'missed'} on these images: {start:.2%}. The target of at least "
-        f"{RECOVERED:.1%} after at most 20 epochs is {'met' if best >= RECOVERED else 'missed by what was run'}"
-        f": {best:.2%}.\n",
+        f"{RECOVERED:.1%} after at most 20 epochs is "
+        f"{'met' if best >= RECOVERED else 'missed by what was run'}: {best:.2%}.\n",
     ]
 
 
