@@ -242,7 +242,8 @@ def _recovery() -> list[str]:
         f"Accuracy in percent of ResNet-56 after training with `recover` (distillation, {precision}, "
         f"shifted and mirrored images), on {found['test']} test images that no other part of this "
         f"page has used; the original has {100 * found['original']:.2f}. The sites are those "
-        f"that `greedy-kl` chose; lines are fitted on {found['calibration']} training images, all sites at once. {other}\n",
+        f"that `greedy-kl` chose; lines are fitted on {found['calibration']} training images, all "
+        f"sites at once. {other}\n",
         markdown_table(rows),
         f"The target without training, at least {ACCURACY:.0%}, is "
         f"{'met' if start >= ACCURACY else 'missed'} on these images: {start:.2%}. The target of at least "
