@@ -2,15 +2,13 @@
 
     python -m benchmarks.linearize costs resnet20 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize greedy resnet56 --weights FOLDER… --data FOLDER --record
-    python -m benchmarks.linearize recovery resnet56 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize language smollm2 --weights FOLDER… --record
 
 Lines are fitted, and criteria computed, on training images. `fisher` was chosen among nine criteria by
 gradients on training images of ResNet-20; the other networks had no part in it. The test images were used
 more than once: how lines are fitted again after a step was changed because of the accuracy on them, and
 chosen among eleven ways on ResNet-20 and ResNet-56 with results on test images in view. What is reported
-after such a fit is optimistic for these two. `recovery` therefore scores on the 9000 test images that no
-other part has seen, once before training and once after each number of epochs.
+after such a fit is optimistic for these two. `python -m benchmarks.recovery` uses the other test images.
 `python -m benchmarks.linearize_page` writes the page.
 
 Targets, stated before the first run on test images:
@@ -22,14 +20,11 @@ Targets, stated before the first run on test images:
    correlation of at least 0.9; with 3, 6 and 9 of 30 replaced, the perplexity is lower than by block
    influence or R² alone.
 4. A folded ResNet-56 is equal to 1e-5 and takes less time.
-5. ResNet-56 with the same 27 ReLUs replaced: at least 92.9 % after at most 20 epochs of recovery.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +49,6 @@ from fathometer.linearizing.fold import fold
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, opened
 from fathometer.linearizing.maps import Kind
-from fathometer.linearizing.recover import recover
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening
 from fathometer.models import load_model, load_weights
@@ -63,6 +57,7 @@ from fathometer.results.provenance import Provenance
 from papers.images.networks import CifarResNet, CifarVGG16
 
 DEPTHS = (20, 32, 44, 56, 110)
+CIFAR = *(f"resnet{depth}" for depth in DEPTHS), "vgg16"
 FILES: dict[str, tuple[Any, str]] = {
     **{f"resnet{depth}": (partial(CifarResNet, depth), f"resnet{depth}[-.]*th") for depth in DEPTHS},
     "vgg16": (CifarVGG16, "vgg16_cifar10.pth"),
@@ -77,7 +72,6 @@ RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
 RANDOM_SEEDS = 3
-SEEN = 1000  # test images that other parts were run on, some of them several times
 TEXTS = {
     "documentation": (ROOT, "docs/*.md"),
     "code": (ROOT, "src/fathometer/capture/*.py"),
@@ -324,51 +318,6 @@ def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     }
 
 
-class Augmented:
-    """The training images of CIFAR-10, in another order, shifted and mirrored each time they are read."""
-
-    def __init__(self, batches: Sequence[tuple[Tensor, Tensor]], seed: int) -> None:
-        self._x, self._y = (torch.cat(each) for each in zip(*batches, strict=True))
-        self._generator = torch.Generator().manual_seed(seed)
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        order = torch.randperm(len(self._x), generator=self._generator)
-        for rows in order.split(128):
-            x = nn.functional.pad(self._x[rows], (4, 4, 4, 4))
-            top, left = torch.randint(9, (2,), generator=self._generator).tolist()
-            flipped = torch.rand(len(rows), 1, 1, 1, generator=self._generator) < 0.5
-            x = x[:, :, top : top + 32, left : left + 32]
-            yield torch.where(flipped, x.flip(-1), x), self._y[rows]
-
-
-def recovery(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """Replace the sites that `greedy` chose, train the network, and score on test images not seen before."""
-    order = json.loads((RECORDS / f"greedy-{name}.json").read_text("utf-8"))["found"]["greedy-kl"]["order"]
-    model, data = loaded(options, name), Path(options.data)
-    test = cifar(name, data / "cifar10_test.npz", options.test, skip=SEEN)
-    train = Augmented(cifar(name, data / "cifar10_train.npz", 50_000), 0)
-
-    def accuracy(network: nn.Module) -> float:
-        with torch.no_grad():
-            right = sum(int((network(x).argmax(1) == y).sum()) for x, y in test)
-        return right / sum(len(y) for _, y in test)
-
-    found: dict[str, Any] = {"precision": "float32", "original": accuracy(model)}
-    calibration = cifar(name, data / "cifar10_train.npz", options.calibration)
-    for count in options.counts or [len(order)]:
-        network = linearize(model, calibration, sites=order[:count], samples=options.calibration).eval()
-        found[f"{count} sites"] = scores = {"0 epochs": accuracy(network)}
-        start = copy.deepcopy(network.state_dict())
-        for epochs in options.epochs:
-            network.load_state_dict(start)
-            started = time.perf_counter()
-            recover(network, model, train, epochs=epochs, progress=True)
-            scores[f"{epochs} epochs"] = accuracy(network)
-            scores[f"seconds of {epochs} epochs"] = round(time.perf_counter() - started)
-            print(name, found, flush=True)
-    return found
-
-
 def loss_of(score: Any) -> float:
     """Return what is better if it is larger: the accuracy, or minus the loss of a language model."""
     return float(score.outcome["accuracy"] if "accuracy" in score.outcome else -score.outcome["loss"])
@@ -384,7 +333,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("costs", "greedy", "folding", "recovery", "language"))
+    parser.add_argument("part", choices=("costs", "greedy", "folding", "language"))
     parser.add_argument("networks", nargs="+", choices=[*FILES], metavar="NETWORK")
     parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
     parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
@@ -398,7 +347,6 @@ def main() -> None:
     parser.add_argument("--set", type=int, default=0, help="which part of the training images is used")
     parser.add_argument("--text", default="documentation", help=f"{', '.join(TEXTS)}, or a file")
     parser.add_argument("--test-text", help="the same, to score on another text than that of the fit")
-    parser.add_argument("--epochs", type=int, nargs="*", default=[5, 20], help="of recovery")
     parser.add_argument("--rounds", type=int, default=15)
     add_record_option(parser)
     options = parser.parse_args()
@@ -406,7 +354,6 @@ def main() -> None:
         "costs": costs,
         "greedy": greedy,
         "folding": folding,
-        "recovery": recovery,
     }
     for name in options.networks:
         if options.part == "language":
