@@ -44,7 +44,7 @@ from torch.fx.experimental.optimization import fuse
 from benchmarks.records import FOLDER, ROOT, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.choose import Choice
+from fathometer.linearizing.choose import Choice, divergence_with
 from fathometer.linearizing.fold import fold
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, opened
@@ -70,6 +70,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of the ResNets for C
 IMAGENET = ("resnet18", "mobilenet_v2")
 RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
+STEPS = (0.03, 0.1, 0.3, 1.0)
+OUTPUTS = ("kl", "fisher", "taylor")  # criteria that know what the outputs depend on
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
 RANDOM_SEEDS = 3
 TEXTS = {
@@ -157,9 +159,10 @@ def costs(
     with bench(options, name, kind, sites) as b:
         started = time.perf_counter()
         criteria = {
-            "kl": b.choice.costs_by("kl", 0, show_nothing),
-            "fisher": b.choice.costs_by("fisher", 0, show_nothing),
-            "taylor": b.choice.costs_by("taylor", 0, show_nothing),
+            **{
+                each: b.choice.costs_by(each, options.set, show_nothing)
+                for each in ("kl", "fisher", "taylor")
+            },
             "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
             **field_criteria(b),
         }
@@ -175,12 +178,10 @@ def costs(
             "lost": [round(value, 5) for value in lost],
             "original": rounded(base),
             "correlation with divergence": {
-                name: round(float(spearmanr([values[s] for s in b.slots], divergence)[0]), 3)
-                for name, values in criteria.items()
+                name: correlation(values, b.slots, divergence) for name, values in criteria.items()
             },
             "correlation with what is lost": {
-                name: round(float(spearmanr([values[s] for s in b.slots], lost)[0]), 3)
-                for name, values in criteria.items()
+                name: correlation(values, b.slots, lost) for name, values in criteria.items()
             },
         }
         for seed in range(RANDOM_SEEDS):
@@ -268,6 +269,38 @@ def stream_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
     return {"block influence": block, "cosine of the MLP": mlp}
 
 
+def partial_steps(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Go a share of the way from each ReLU to its line: how far does an estimate by gradients hold?"""
+    with bench(options, name) as b:
+        maps = b.choice.maps
+        criteria = {each: b.choice.costs_by(each, 0, show_nothing) for each in ("fisher", "taylor")}
+        found: dict[str, Any] = {}
+        for share in STEPS:
+            measured = [divergence_with(b.trial, slot, PartOfTheWay(maps[slot], share)) for slot in b.slots]
+            found[f"{share:.0%}"] = {
+                "median divergence": statistics.median(measured),
+                **{each: correlation(values, b.slots, measured) for each, values in criteria.items()},
+            }
+    return found
+
+
+class PartOfTheWay(nn.Module):
+    """A weighted mean of a ReLU and its line."""
+
+    def __init__(self, line: nn.Module, share: float) -> None:
+        super().__init__()
+        self.line, self.share = line, share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the mean."""
+        return torch.lerp(torch.relu(x), self.line(x), self.share)
+
+
+def correlation(values: Mapping[Slot, float], slots: Sequence[Slot], measured: Sequence[float]) -> float:
+    """Return the rank correlation of a criterion with what was measured."""
+    return round(float(spearmanr([values[slot] for slot in slots], measured)[0]), 3)
+
+
 def greedy(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Replace site after site, measured again after each step; score on test data on the way."""
     return {criterion: steps(options, name, criterion) for criterion in options.criteria.split(",")}
@@ -333,7 +366,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("costs", "greedy", "folding", "language"))
+    parser.add_argument("part", choices=("costs", "greedy", "partial", "folding", "language"))
     parser.add_argument("networks", nargs="+", choices=[*FILES], metavar="NETWORK")
     parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
     parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
@@ -344,7 +377,7 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="*", help="how many sites; default 10, 25 and 50 %%")
     parser.add_argument("--alone", action="store_true", help="replace each site alone, not several at once")
     parser.add_argument("--criteria", default="greedy-fisher,greedy-kl")
-    parser.add_argument("--set", type=int, default=0, help="which part of the training images is used")
+    parser.add_argument("--set", type=int, default=0, help="part of the training images, and seed")
     parser.add_argument("--text", default="documentation", help=f"{', '.join(TEXTS)}, or a file")
     parser.add_argument("--test-text", help="the same, to score on another text than that of the fit")
     parser.add_argument("--rounds", type=int, default=15)
@@ -353,6 +386,7 @@ def main() -> None:
     parts: dict[str, Callable[..., dict[str, Any]]] = {
         "costs": costs,
         "greedy": greedy,
+        "partial": partial_steps,
         "folding": folding,
     }
     for name in options.networks:

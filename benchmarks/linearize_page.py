@@ -230,8 +230,8 @@ def _recovery() -> list[str]:
     ]
     return [
         "## Recovered\n",
-        f"ResNet-56 with {first['sites']} of 55 ReLUs replaced, those that `greedy-kl` chose, then trained with "
-        "`recover` on shifted and mirrored training images. The accuracy is measured on "
+        f"ResNet-56 with {first['sites']} of 55 ReLUs replaced, those that `greedy-kl` chose, then trained "
+        "with `recover` on shifted and mirrored training images. The accuracy is measured on "
         f"{first['test']} test images that no other section uses. The original network has "
         f"{first['original']:.2%}, the linearized one without training {start:.2%}. Lines are fitted on "
         f"{first['calibration']} training images, all at once. Two runs came before these: two epochs under "

@@ -101,7 +101,7 @@ def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_
         choice = Choice(copied, slots, trial, trial, "channel", recalibrates=False)
         choice.fit()
         for slot in slots:
-            slot.replacement = choice._maps[slot]
+            slot.replacement = choice.maps[slot]
         choice._fit_in_order(first=0)
         first, later = (cast("ChannelMap", slot.replacement) for slot in slots)
     with torch.no_grad():

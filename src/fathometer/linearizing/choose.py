@@ -28,6 +28,7 @@ class Choice:
 
     Attributes:
         curve: a row for the original network, and one after each step.
+        maps: the map that would replace each site, fitted to the network as it is now.
         costs: what the criterion said of each site at the beginning.
         fits: how well a map fits each site of the original network.
     """
@@ -44,7 +45,7 @@ class Choice:
     ) -> None:
         self._network, self._slots, self._trial, self._test = network, slots, trial, test
         self._kind, self._recalibrates = kind, recalibrates
-        self._maps: dict[Slot, nn.Module] = {}
+        self.maps: dict[Slot, nn.Module] = {}
         self._original_state = self.snapshot()
         self.curve: list[Row] = []
         self.costs: dict[Slot, float] = {}
@@ -58,7 +59,7 @@ class Choice:
     def fit(self) -> None:
         """Fit the maps of all sites to the network as it is now; those in use stay."""
         found = self._trial.fit(self._slots, self._kind)
-        self._maps = {slot: each.module for slot, each in found.items()}
+        self.maps = {slot: each.module for slot, each in found.items()}
         self.fits = self.fits or found
 
     def replace(self, slots: Sequence[Slot]) -> None:
@@ -68,7 +69,7 @@ class Choice:
         either is kept only if the outputs are closer to the original ones with it.
         """
         for slot in slots:
-            slot.replacement = self._maps[slot]
+            slot.replacement = self.maps[slot]
         if self._kind != "identity":
             first = min(slot.site.order for slot in slots)
             self._keep_if_closer(partial(self._fit_in_order, first))
@@ -141,7 +142,7 @@ class Choice:
                 order.costs = {by_name[name]: cost for name, cost in known[step].costs.items()}
                 slot = by_name[known[step].row["site"]]
             else:
-                left = {s: self._maps[s] for s in self._slots if s.replacement is None}
+                left = {s: self.maps[s] for s in self._slots if s.replacement is None}
                 slot = order.next(left)
             self.costs = self.costs or dict(order.costs)
             self.replace([slot])
@@ -163,7 +164,7 @@ class Choice:
 
     def costs_by(self, criterion: Chosen, seed: int, show: Callable[..., None]) -> dict[Slot, float]:
         """Return the cost of replacing each site alone, in the network as it is now."""
-        return costs_of(criterion, self._maps, self._trial, self._network, seed, show)
+        return costs_of(criterion, self.maps, self._trial, self._network, seed, show)
 
     def table(self) -> pd.DataFrame:
         """Describe each site: its size, how well a map fits, its cost, and in which step it was replaced."""
@@ -187,7 +188,7 @@ class Choice:
         """Return the score on the test data if these sites are replaced, with nothing else adapted."""
         before = {slot: slot.replacement for slot in slots}
         for slot in slots:
-            slot.replacement = self._maps[slot]
+            slot.replacement = self.maps[slot]
         try:
             return self._test.score()
         finally:
