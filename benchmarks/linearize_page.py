@@ -322,7 +322,7 @@ def _partial() -> list[str]:
         "## Why `fisher` fails on VGG-16\n",
         "A ReLU was replaced by a weighted mean of itself and its line, 3 % to 100 % of the way, on the "
         "training images. Rank correlation of `fisher` with the divergence, and the median divergence over "
-        "the sites. VGG-16 has no path around its ReLUs: its divergence is tiny at first and then grows by "
+        "the sites. In VGG-16 the divergence is tiny at first and then grows by several "
         "orders of magnitude, in an order that gradients at the beginning do not know. This was looked for "
         "after the result was known.\n",
         markdown_table(rows),
