@@ -118,8 +118,9 @@ def test_a_network_that_was_not_linearized_cannot_be_folded() -> None:
         fold(fx.symbolic_trace(mixer()), torch.randn(2, 8))
 
 
+@pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("labels", [True, False])
-def test_recovery_brings_the_outputs_back(labels: bool) -> None:
+def test_recovery_brings_the_outputs_back(labels: bool, autocast: bool) -> None:
     torch.manual_seed(0)
     layers = nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4)
     teacher: Any = nn.Sequential(*layers).eval()
@@ -131,7 +132,8 @@ def test_recovery_brings_the_outputs_back(labels: bool) -> None:
     data = torch.utils.data.TensorDataset(x, y) if labels else x
     straight = linearize(teacher, x, sites="relu", kind="identity")
     before = copy.deepcopy(teacher.state_dict())
-    losses = recover(straight, teacher, data, epochs=8, learning_rate=0.05, batch_size=64)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        losses = recover(straight, teacher, data, epochs=8, learning_rate=0.05, batch_size=64)
     assert len(losses) == 8
     assert losses[-1] < 0.7 * losses[0]
     assert all(torch.equal(a, b) for a, b in zip(before.values(), teacher.state_dict().values(), strict=True))
