@@ -34,52 +34,31 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import sklearn
 import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.fx.experimental.optimization import fuse
 
-from benchmarks.records import FOLDER, ROOT, add_record_option, write_record
+from benchmarks.networks import IMAGENET, NAMES, TEXTS, blocks, cifar, loaded
+from benchmarks.records import FOLDER, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.choose import Choice, divergence_with
+from fathometer.linearizing.choose import Choice, Order, divergence_with
 from fathometer.linearizing.fold import fold
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, opened
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening
-from fathometer.models import load_model, load_weights
 from fathometer.progress import show_nothing
 from fathometer.results.provenance import Provenance
-from papers.images.networks import CifarResNet, CifarVGG16
 
-DEPTHS = (20, 32, 44, 56, 110)
-CIFAR = *(f"resnet{depth}" for depth in DEPTHS), "vgg16"
-FILES: dict[str, tuple[Any, str]] = {
-    **{f"resnet{depth}": (partial(CifarResNet, depth), f"resnet{depth}[-.]*th") for depth in DEPTHS},
-    "vgg16": (CifarVGG16, "vgg16_cifar10.pth"),
-    "resnet18": ("torchvision:resnet18", "resnet18.pth"),
-    "mobilenet_v2": ("torchvision:mobilenet_v2", "mobilenet_v2-*.pth"),
-    "smollm2": ("hf:", "SmolLM2-135M-Instruct.Q4_1.gguf"),
-}
-"""Networks by name: how they are built, and the file of their weights."""
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of the ResNets for CIFAR-10; VGG-16 has neither
-IMAGENET = ("resnet18", "mobilenet_v2")
 RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
 STEPS = (0.03, 0.1, 0.3, 1.0)
-OUTPUTS = ("kl", "fisher", "taylor")  # criteria that know what the outputs depend on
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
 RANDOM_SEEDS = 3
-TEXTS = {
-    "documentation": (ROOT, "docs/*.md"),
-    "code": (ROOT, "src/fathometer/capture/*.py"),
-    "datasets": (Path(sklearn.__file__).parent, "datasets/descr/*.rst"),
-}
-"""Texts for language models that need no download: of this repository, and scikit-learn's about data sets."""
+LANGUAGE = ("language", "language-greedy")
 
 
 class Bench(NamedTuple):
@@ -115,41 +94,6 @@ def bench(
         choice = Choice(network, replacer.slots, trial, held_out, kind, recalibrates=True)
         choice.fit()
         yield Bench(network, replacer.slots, trial, held_out, choice)
-
-
-def loaded(options: argparse.Namespace, name: str) -> Any:
-    """Load a network by its name here."""
-    build, pattern = FILES[name]
-    file = next((path for folder in options.weights for path in sorted(Path(folder).rglob(pattern))), None)
-    if file is None:
-        raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
-    if isinstance(build, str):
-        return load_model(f"{build}{file}") if build == "hf:" else load_model(build, file)
-    module = build()
-    load_weights(module, file)
-    return module.eval()
-
-
-def cifar(name: str, path: Path, count: int, part: int = 0, skip: int = 0) -> list[tuple[Tensor, Tensor]]:
-    """Return a part of the images of CIFAR-10 with their labels, as the network takes them."""
-    images = slice(skip + part * count, skip + (part + 1) * count)
-    with np.load(path) as file:
-        x = torch.from_numpy(file["x"][images]).movedim(-1, 1) / 255
-        y = torch.from_numpy(file["y"][images]).long()
-    if name != "vgg16":
-        x = (x - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
-    return list(zip(x.split(128), y.split(128), strict=True))
-
-
-def blocks(model: Any, text: str, options: argparse.Namespace) -> list[Any]:
-    """Cut a text into blocks of 128 tokens, 8 in a batch."""
-    file = Path(text)
-    if text in TEXTS:
-        file = Path(options.scratch) / f"{text}.txt"
-        folder, pattern = TEXTS[text]
-        words = "\n".join(path.read_text("utf-8") for path in sorted(folder.glob(pattern)))
-        file.write_text(words, "utf-8")
-    return list(islice(open_data(str(file), model.inputs, batch_size=8, length=128), 64))
 
 
 def costs(
@@ -324,9 +268,31 @@ def steps(options: argparse.Namespace, name: str, criterion: str) -> dict[str, A
     return {"scores": scores, "order": order, "seconds": round(time.perf_counter() - started, 1)}
 
 
+def language_greedy(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Replace MLPs by their first maps, one by one; the costs of the others are measured again after each."""
+    with bench(options, name, "affine", "module:*.mlp") as b:
+        base, started = b.test.score(), time.perf_counter()
+        order = Order(b.trial, b.network, "greedy-kl", 0, Budget("sites", max(options.counts)))
+        scores: dict[str, Any] = {"0": rounded(base)}
+        chosen: list[Slot] = []
+        while len(chosen) < max(options.counts):
+            left = {slot: each for slot, each in b.choice.maps.items() if slot.replacement is None}
+            slot = order.next(left)
+            slot.replacement = left[slot]
+            chosen.append(slot)
+            if len(chosen) in options.counts:
+                scores[str(len(chosen))] = rounded(b.test.score())
+                print(len(chosen), scores[str(len(chosen))], flush=True)
+    return {
+        "scores": scores,
+        "order": [slot.site.name for slot in chosen],
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Compare a network whose inner ReLUs are lines with the same network folded."""
-    model, batches = loaded(options, name), cifar(name, Path(options.data) / "cifar10_train.npz", 256)
+    model, batches = loaded(options, name).module, cifar(name, Path(options.data) / "cifar10_train.npz", 256)
     network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
     folded = fold(network, batches[0])
     x = batches[0][0]
@@ -366,8 +332,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("costs", "greedy", "partial", "folding", "language"))
-    parser.add_argument("networks", nargs="+", choices=[*FILES], metavar="NETWORK")
+    parser.add_argument("part", choices=("costs", "greedy", "partial", "folding", *LANGUAGE))
+    parser.add_argument("networks", nargs="+", choices=NAMES, metavar="NETWORK")
     parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
     parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
     parser.add_argument("--images", help="folder of ImageNet images with labels.csv")
@@ -388,18 +354,18 @@ def main() -> None:
         "greedy": greedy,
         "partial": partial_steps,
         "folding": folding,
+        "language": partial(costs, kind="affine", sites="module:*.mlp"),
+        "language-greedy": language_greedy,
     }
+    if options.part in LANGUAGE:
+        options.counts = options.counts or [3, 6, 9]
     for name in options.networks:
-        if options.part == "language":
-            options.counts = options.counts or [3, 6, 9]
-            found = costs(options, name, "affine", "module:*.mlp")
-        else:
-            found = parts[options.part](options, name)
+        found = parts[options.part](options, name)
         found |= {"calibration": options.calibration, "test": options.test}
         print(name, found.get("correlation with divergence", found), flush=True)
         if options.record:
             suffix = f"-set{options.set}" if options.set else ""
-            if options.part == "language":
+            if options.part in LANGUAGE:
                 suffix += f"-{Path(options.test_text or options.text).stem}"
             path = RECORDS / f"{options.part}-{name}{suffix}.json"
             write_record(path, {"benchmark": f"linearize {options.part}", "found": found})

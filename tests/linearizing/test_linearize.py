@@ -228,6 +228,17 @@ def test_budgets_of_sites(budget: Any, replaced: int) -> None:
     assert len(found.replaced) == replaced == found.curve["replaced"].iloc[-1]
 
 
+@pytest.mark.parametrize("criterion", ["kl", "greedy-kl", "fisher"])
+def test_with_a_budget_of_elements_costs_are_those_of_each_element(criterion: str) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(4, 400), nn.ReLU(), nn.Linear(400, 4), nn.Tanh(), nn.Linear(4, 3)).eval()
+    x = torch.randn(300, 4)
+    costs = site_costs(network, x, [criterion])[criterion]
+    assert costs["3"] < costs["1"] < 100 * costs["3"]
+    for budget, first in ((1, "3"), ("100 elements", "1")):
+        assert result_of(linearize(network, x, budget=budget, criterion=criterion)).replaced == (first,)
+
+
 def test_budgets_of_elements_and_points() -> None:
     network, x, y = made()
     found = result_of(linearize(network, x, budget="0.3k elements", criterion="depth"))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.criteria import Chosen, gauge_costs, gradient_costs
+from fathometer.linearizing.criteria import OF_OUTPUTS, Chosen, gauge_costs, gradient_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
@@ -132,7 +132,7 @@ class Choice:
         self.curve = [known[0].row if known else self.row("")]
         journal.add(Step(self.curve[0], {}))
         by_name = {slot.site.name: slot for slot in self._slots}
-        order = _Order(self._trial, self._network, criterion, seed)
+        order = Order(self._trial, self._network, criterion, seed, budget)
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
@@ -210,15 +210,20 @@ class Choice:
                 value.copy_(buffers[name])
 
 
-class _Order:
+class Order:
     """Says which site comes next.
+
+    If elements are counted, what is measured or estimated of the outputs is divided by the site's elements.
 
     Attributes:
         costs: the last that is known of each site.
     """
 
-    def __init__(self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int) -> None:
+    def __init__(
+        self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int, budget: Budget
+    ) -> None:
         self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
+        self._for_each_element = budget.unit == "elements" and criterion in OF_OUTPUTS
         self.costs: dict[Slot, float] = {}
 
     def next(self, maps: Mapping[Slot, nn.Module]) -> Slot:
@@ -227,24 +232,26 @@ class _Order:
             return self._least_divergence(maps)
         if not self.costs or self._criterion == "greedy-fisher":
             self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed)
-        return min(maps, key=lambda slot: self.costs[slot])
+        return min(maps, key=self._price)
+
+    def _price(self, slot: Slot) -> float:
+        return self.costs[slot] / (slot.elements if self._for_each_element else 1)
 
     def _least_divergence(self, maps: Mapping[Slot, nn.Module]) -> Slot:
         """Measure again, beginning with the sites that cost least before, until no other can be cheaper.
 
         Costs are taken to grow from step to step, as they nearly always do.
         """
-        queue = [(self.costs[slot], slot.site.order, slot) for slot in maps]
+        queue = [(self._price(slot), slot.site.order, slot) for slot in maps]
         heapq.heapify(queue)
-        best: tuple[float, Slot] | None = None
-        while queue and (best is None or queue[0][0] < best[0]):
+        best: Slot | None = None
+        while queue and (best is None or queue[0][0] < self._price(best)):
             slot = heapq.heappop(queue)[2]
-            cost = divergence_with(self._trial, slot, maps[slot])
-            self.costs[slot] = cost
-            if best is None or cost < best[0]:
-                best = cost, slot
+            self.costs[slot] = divergence_with(self._trial, slot, maps[slot])
+            if best is None or self._price(slot) < self._price(best):
+                best = slot
         assert best is not None
-        return best[1]
+        return best
 
 
 def costs_of(

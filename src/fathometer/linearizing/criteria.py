@@ -28,6 +28,9 @@ largest values come first; with a minus in front (`-entropy_change`), those with
 """
 Chosen: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
+OF_OUTPUTS = ("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor")
+"""Criteria that tell by how much the outputs or the loss change."""
+
 _MAX_SAMPLES = 512  # of a batch for a gauge
 _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
