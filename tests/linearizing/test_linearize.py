@@ -231,8 +231,8 @@ def test_budgets_of_sites(budget: Any, replaced: int) -> None:
 @pytest.mark.parametrize("criterion", ["kl", "greedy-kl", "fisher"])
 def test_with_a_budget_of_elements_costs_are_those_of_each_element(criterion: str) -> None:
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(4, 400), nn.ReLU(), nn.Linear(400, 4), nn.Tanh(), nn.Linear(4, 3)).eval()
-    x = torch.randn(300, 4)
+    layers = nn.Linear(4, 400), nn.ReLU(), nn.Linear(400, 4), nn.Tanh(), nn.Linear(4, 3)
+    network, x = nn.Sequential(*layers).eval(), torch.randn(300, 4)
     costs = site_costs(network, x, [criterion])[criterion]
     assert costs["3"] < costs["1"] < 100 * costs["3"]
     for budget, first in ((1, "3"), ("100 elements", "1")):
