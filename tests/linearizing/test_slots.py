@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from fathometer import InputError
+from fathometer import InputError, linearize
 from fathometer.capture.intercept import eager
 from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
@@ -149,3 +151,40 @@ def test_gradient_checkpointing_is_refused_where_calls_are_counted() -> None:
     replacer.slots[0].replacement = Half()
     with pytest.raises(InputError, match="outside of the network's forward"):
         made.run(network, *made.given).sum().backward()
+
+
+class Interrupting(nn.Module):
+    """A ReLU called twice by its function, between them what the test puts there."""
+
+    between: Any = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(x)
+        if self.between is not None:
+            self.between()
+        return torch.relu(x - 1)
+
+
+def test_after_an_interrupt_the_replacements_run_again() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    x = torch.randn(8, 4)
+    network: Any = linearize(Interrupting(), x, kind="identity")
+    torch.testing.assert_close(network(x), x - 1)
+    network.between = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        network(x)
+    network.between = None
+    torch.testing.assert_close(network(x), x - 1)
+    assert not torch._C._len_torch_function_stack()
+
+
+def test_threads_have_passes_of_their_own() -> None:
+    both = threading.Barrier(2, timeout=60)
+    x = torch.randn(8, 4)
+    network: Any = linearize(Interrupting(), x, kind="identity")
+    network.between = both.wait  # each thread is inside of a pass while the other one is
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(network, [x, x]):
+            torch.testing.assert_close(found, x - 1)

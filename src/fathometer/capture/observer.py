@@ -172,9 +172,13 @@ class Observer(TorchFunctionMode):
             return  # a copy that was made during the watch has its hooks, too
         if module is self._model:
             self._begin(args, kwargs)
-        state = self._pass
-        if state is None:
-            return
+        if self._pass is not None:
+            self._follow(self._pass, module, args, kwargs)
+
+    def _follow(
+        self, state: Pass, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """A module of the network starts in a pass."""
         frame = Frame(module, self._paths[module])
         state.frames.append(frame)
         if kwargs.get("encoder_hidden_states") is not None and not kwargs.keys().isdisjoint(_TEXTS):
@@ -274,9 +278,8 @@ class Observer(TorchFunctionMode):
 
     def _leave(self) -> None:
         """Forget the pass under way, also after an exception that skipped the hooks."""
-        for frame in reversed(self._pass.frames if self._pass is not None else ()):
-            if frame.guard is not None:
-                frame.guard.__exit__(None, None, None)
+        if self._pass is not None:
+            self._pass.leave()
         self._pass = None
         self._record.discard()
 

@@ -42,6 +42,12 @@ class Pass:
     calls: Counter[tuple[str, str, bool, bool]] = field(default_factory=Counter)
     parts: FollowedParts | None = None
 
+    def leave(self) -> None:
+        """Let torch see functions again where a module under way had hidden them."""
+        for frame in reversed(self.frames):
+            if frame.guard is not None:
+                frame.guard.__exit__(None, None, None)
+
 
 def is_running(frame: FrameType) -> bool:
     """Tell whether a frame of Python is among those that led here."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from fathometer.capture import Reduction, Site, Watch
 from fathometer.capture.axes import TensorFacts, tensors_in
 from fathometer.capture.intercept import call_on, eager, intercepted
 from fathometer.capture.observer import Observer
-from fathometer.capture.passes import Frame, Pass
+from fathometer.capture.passes import Frame, Pass, is_running
 from fathometer.capture.reduce import PassInfo
 from fathometer.capture.sites import SiteChoice, is_plain_activation, operator_name
 from fathometer.errors import InputError
@@ -71,11 +72,26 @@ class Slot:
         return x.copy_(self.replacement(x.clone() if torch.is_grad_enabled() else x))
 
 
+@dataclass
+class _Running:
+    """A forward pass under way in one thread.
+
+    Attributes:
+        state: where it is.
+        counts: how often each operator and module was called so far.
+        undo: ends what was begun for the pass.
+    """
+
+    state: Pass
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    undo: ExitStack = field(default_factory=ExitStack)
+
+
 class Replacer(Observer):
     """Runs the slots of a network in every forward pass, by hooks that stay.
 
     Modules whose every call is one slot run it as their `forward`. Calls of functions are seen by a function
-    mode while the network runs.
+    mode while the network runs. Each thread has a pass of its own.
     """
 
     _keeps_outputs = False
@@ -85,8 +101,7 @@ class Replacer(Observer):
         record = Watch(choice, None, "any", gradients=False, within_range=False)
         super().__init__(model, choice, Reduction(), record)
         self.slots = list(slots)
-        self._undo = ExitStack()
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._threads: dict[int, _Running] = {}
         self._functions = {
             (slot.site.module, slot.site.operator, slot.number): slot
             for slot in slots
@@ -108,8 +123,17 @@ class Replacer(Observer):
         new = self.__class__.__new__(self.__class__)
         memo[id(self)] = new
         for name, value in vars(self).items():
-            setattr(new, name, ExitStack() if name == "_undo" else copy.deepcopy(value, memo))
+            setattr(new, name, {} if name == "_threads" else copy.deepcopy(value, memo))
         return new
+
+    @property
+    def _own(self) -> _Running | None:
+        """The pass of this thread."""
+        return self._threads.get(threading.get_ident())
+
+    @property
+    def _running(self) -> Pass | None:
+        return None if self._own is None else self._own.state
 
     def keep_only(self, slots: Sequence[Slot]) -> None:
         """Forget all other slots, so that their calls run as they were written."""
@@ -144,10 +168,11 @@ class Replacer(Observer):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        frame = state.frames[-1]
+        assert self._own is not None
+        frame, counts = state.frames[-1], self._own.counts
         key = frame.path, operator_at(frame, operator)
-        self._counts[key] += 1
-        slot = self._functions.get((*key, self._counts[key]))
+        counts[key] += 1
+        slot = self._functions.get((*key, counts[key]))
         if slot is None or is_plain_activation(frame.module):
             return function(*args, **kwargs)
         given = first_input(args, kwargs)
@@ -166,22 +191,26 @@ class Replacer(Observer):
         """Run the slot of this call of a module."""
         slot = next(iter(calls.values()))
         if not slot.is_only:
-            if self._pass is None:
+            if self._own is None:
                 raise self._outside(path)
-            self._counts[path, ""] += 1
-            if self._counts[path, ""] not in calls:
+            counts = self._own.counts
+            counts[path, ""] += 1
+            if counts[path, ""] not in calls:
                 return forward(*args, **kwargs)
-            slot = calls[self._counts[path, ""]]
+            slot = calls[counts[path, ""]]
         given = first_input(args, kwargs)
         return slot.run(given, partial(call_on, forward, args, kwargs, given))
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._pass is None:
-            self._thread = threading.get_ident()
+        if module is self._model:
+            self._begin(args, kwargs)
+        own = self._own
+        if own is None:
             path = self._paths.get(module, "")
-            if module is not self._model and any(path == key[0] for key in self._functions):
+            if any(path == key[0] for key in self._functions):
                 raise self._outside(path)
-        super()._enter(module, args, kwargs)
+        elif module in self._paths:
+            self._follow(own.state, module, args, kwargs)
 
     def _outside(self, path: str) -> InputError:
         return InputError(
@@ -191,18 +220,23 @@ class Replacer(Observer):
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         del args, kwargs
-        if self._pass is None:
-            self._pass = Pass(PassInfo(0), TensorFacts(0), None, None)  # type: ignore[arg-type]
-            self._counts.clear()
+        compiling, own = torch.compiler.is_compiling(), self._own
+        if own is not None and not compiling and not is_running(own.state.caller):
+            self._leave()  # an interrupt has ended the last pass, and no hook was called
+            own = None
+        if own is None:
+            caller: Any = None if compiling else sys._getframe(2)
+            own = _Running(Pass(PassInfo(0), TensorFacts(0), caller, None))
+            self._threads[threading.get_ident()] = own
             if self._functions:
-                if not torch.compiler.is_compiling():
-                    self._undo.enter_context(eager())
+                if not compiling:
+                    own.undo.enter_context(eager())
                 for function in self._choice.functions:
                     handler = partial(self.on_function, function.__name__)
-                    self._undo.enter_context(intercepted(function, handler))
+                    own.undo.enter_context(intercepted(function, handler))
                 TorchFunctionMode.__enter__(self)
-                self._undo.callback(Observer.__exit__, self)
-        self._pass.depth += 1
+                own.undo.callback(Observer.__exit__, self)
+        own.state.depth += 1
 
     def _end(self, state: Pass) -> None:
         state.depth -= 1
@@ -210,8 +244,10 @@ class Replacer(Observer):
             self._leave()
 
     def _leave(self) -> None:
-        super()._leave()
-        self._undo.close()
+        own = self._threads.pop(threading.get_ident(), None)
+        if own is not None:
+            own.state.leave()
+            own.undo.close()
 
     def _open(self, state: Pass, frame: Frame, given: Tensor | None) -> None:
         del given
