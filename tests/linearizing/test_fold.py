@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, fx, nn
 from torch.nn.functional import relu
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from fathometer import InputError, linearize, recover
 from fathometer.linearizing import ChannelMap, FullMap, SlopeMap, fold
@@ -140,3 +141,37 @@ def test_recovery_brings_the_outputs_back(labels: bool, autocast: bool) -> None:
     assert not teacher.training
     with pytest.raises(InputError, match="expected data that can be read 3 times"):
         recover(straight, teacher, iter([x]), epochs=3)
+
+
+def test_the_learning_rate_of_recovery_falls_in_every_step() -> None:
+    network, x = mixer().eval(), torch.randn(256, 8)
+    straight = linearize(network, x)
+    rates: list[float] = []
+
+    def note(optimizer: Any, *_: Any) -> None:
+        rates.append(optimizer.param_groups[0]["lr"])
+
+    handle = register_optimizer_step_pre_hook(note)
+    recover(straight, network, x, epochs=1, batch_size=32, learning_rate=0.1)
+    handle.remove()
+    assert len(rates) == 8
+    assert rates == sorted(set(rates), reverse=True)
+    assert rates[0] == 0.1
+    assert rates[-1] < 0.01
+
+
+def test_a_line_that_is_not_along_the_features_of_a_linear_layer_stays() -> None:
+    class Across(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.last = nn.Conv2d(3, 5, 1), nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.conv(x)
+            return self.last(relu(y)).mean((1, 2)) + y.mean()
+
+    network, x = Across().eval(), torch.randn(9, 3, 6, 8)
+    straight: Any = linearize(network, x)
+    folded = fold(straight, x)
+    assert lines_in(folded) == 1
+    torch.testing.assert_close(folded(x), straight(x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 import fathometer
-from fathometer import InputError, Linearized, linearize
+from fathometer import FathometerError, InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, criteria, site_costs
 from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import gradient_costs
@@ -390,3 +391,95 @@ def test_the_mlps_of_a_language_model_are_replaced_by_affine_maps_of_the_tokens_
     assert result_of(again).curve["divergence"].to_numpy() == pytest.approx(
         result_of(found).curve["divergence"].to_numpy(), rel=1e-4
     )
+
+
+def test_with_a_budget_of_elements_what_a_step_adds_is_divided() -> None:
+    torch.manual_seed(0)
+    widths = (4, 30, 60, 20, 90, 3)
+    layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.Tanh())]
+    network, x = nn.Sequential(*layers[:-1]).eval(), 2 * torch.randn(300, 4)
+    order = result_of(linearize(network, x, budget="50 elements")).replaced
+    assert len(order) >= 3
+    for step in range(1, len(order)):
+        with opened(network, [x]) as (device, copied, replacer):
+            trial = Trial(copied, x, [x], device)
+            choice = Choice(copied, replacer.slots, trial, trial, "channel", recalibrates=False)
+            choice.fit()
+            for name in order[:step]:
+                choice.replace([slot for slot in replacer.slots if slot.site.name == name])
+            choice.fit()
+            base = trial.score().divergence
+            added = {
+                slot.site.name: (choice.score_with([slot]).divergence - base) / slot.elements
+                for slot in replacer.slots
+                if slot.replacement is None
+            }
+        assert min(added, key=lambda name: added[name]) == order[step]
+
+
+def test_a_module_that_overwrites_its_input_is_fitted_to_what_it_was_given() -> None:
+    torch.manual_seed(0)
+    block = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(8, 8))
+    network, x = nn.Sequential(nn.Linear(6, 8), block, nn.Linear(8, 3)).eval(), torch.randn(500, 6)
+    found = site_costs(network, x, ["kl"], sites="module:1", kind="affine")
+    with torch.no_grad():
+        given = network[0](x)
+        y = block(given.clone())
+    design = torch.cat([given, torch.ones(500, 1)], 1)
+    left = y - design @ torch.linalg.lstsq(design, y).solution
+    expected = 1 - float(left.square().sum() / (y - y.mean(0)).square().sum())
+    assert found["r2"].item() == pytest.approx(expected, abs=1e-3)
+    assert expected < 0.95
+
+
+def test_batch_norm_that_does_not_run_in_eval_mode_stays() -> None:
+    class Auxiliary(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.norm, self.last = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+            self.extra = nn.BatchNorm1d(8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = relu(self.norm(self.first(x)))
+            return self.last(self.extra(x) if self.training else x)
+
+    network = Auxiliary().eval()
+    network.extra.running_mean.fill_(0.4)  # type: ignore[union-attr]
+    x = torch.randn(64, 4)
+    for size in (16, 1):
+        found: Any = linearize(network, x, batch_size=size)
+        assert (found.extra.running_mean == 0.4).all()
+
+
+@pytest.mark.parametrize("criterion", [lambda _: float("nan"), "affinity"])
+@pytest.mark.filterwarnings("ignore:2 is not measured")
+def test_a_cost_that_is_no_number_is_refused(criterion: Any) -> None:
+    """The score of a module that changes the width does not exist."""
+    network = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 5)).eval()
+    sites = ["module:1", "module:2"] if criterion == "affinity" else "module:2"
+    with pytest.raises(InputError, match=r"2: .* gives no number for it"):
+        linearize(network, torch.randn(64, 4), sites=sites, kind="affine", budget=1, criterion=criterion)
+
+
+def test_a_site_inside_another_one_is_refused() -> None:
+    network = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU()), nn.Linear(8, 2))
+    with pytest.raises(InputError, match="it is inside 1, which is replaced as a whole"):
+        linearize(network, torch.randn(64, 4), sites=["module:1", "relu"], kind="affine")
+
+
+def test_maps_keep_the_precision_of_the_weights_under_autocast() -> None:
+    network, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), torch.randn(64, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = linearize(network, x)
+    assert {weight.dtype for weight in found.parameters()} == {torch.float32}
+    assert all(weight.grad is None for weight in found.parameters())
+
+
+@pytest.mark.parametrize("change", ["criterion", "test"])
+def test_a_journal_of_another_criterion_or_of_other_test_data_is_refused(tmp_path: Path, change: str) -> None:
+    network, x, _ = made()
+    options: dict[str, Any] = {"criterion": lambda site: site.order, "test": x[:32], "budget": 2}
+    linearize(network, x, journal=tmp_path / "journal", **options)
+    options[change] = {"criterion": lambda site: -site.order, "test": x[32:]}[change]
+    with pytest.raises(FathometerError, match="journal"):
+        linearize(network, x, journal=tmp_path / "journal", **options)

@@ -128,7 +128,7 @@ def _read_linearized(place: Path) -> object:
     again = load(found.save(place / "copy.json"))
     assert again.curve.equals(found.curve)
     assert again.table.equals(found.table)
-    return found.curve.to_csv(), found.table.to_csv(), found.sites, found.divergence, found.provenance
+    return found.curve.to_csv(), found.table.to_csv(), found.sites, found.divergence_name, found.provenance
 
 
 def _measure(place: Path, stop: int = 1000) -> Sounding:

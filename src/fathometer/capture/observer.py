@@ -175,9 +175,7 @@ class Observer(TorchFunctionMode):
         if self._pass is not None:
             self._follow(self._pass, module, args, kwargs)
 
-    def _follow(
-        self, state: Pass, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _follow(self, state: Pass, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A module of the network starts in a pass."""
         frame = Frame(module, self._paths[module])
         state.frames.append(frame)

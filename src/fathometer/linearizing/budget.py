@@ -52,10 +52,15 @@ def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
     if unit.startswith("point"):
         return Budget("points", number)
     if unit == "elements":
+        if whole := next((slot.site for slot in slots if slot.site.kind == "module"), None):
+            raise InputError(
+                f"{whole} is a whole module; elements are counted for activations, give a number of sites",
+                parameter="budget",
+            )
         total = sum(slot.elements for slot in slots)
         if number >= total:
             raise InputError(
-                f"expected fewer elements than the {total} that the network has, got {number:.0f}",
+                f"expected fewer elements than the {total} of these sites, got {number:.0f}",
                 parameter="budget",
             )
         return Budget("elements", number)

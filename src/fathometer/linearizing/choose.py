@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.criteria import OF_OUTPUTS, Chosen, gauge_costs, gradient_costs
+from fathometer.linearizing.criteria import DIVIDED_BY_ELEMENTS, Chosen, gauge_costs, gradient_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
@@ -24,12 +24,12 @@ from fathometer.progress import show_nothing
 
 
 class Choice:
-    """A network on its way from the original to the linearized one.
+    """The state of a network while its sites are replaced.
 
     Attributes:
         curve: a row for the original network, and one after each step.
-        maps: the map that would replace each site, fitted to the network as it is now.
-        costs: what the criterion said of each site at the beginning.
+        maps: the map that would replace each site, fitted to the network as it was at the last `fit`.
+        costs: the cost of each site before the first step, by the criterion.
         fits: how well a map fits each site of the original network.
     """
 
@@ -75,7 +75,6 @@ class Choice:
             self._keep_if_closer(partial(self._fit_in_order, first))
         if self._recalibrates and self._trial.has_running_means:
             self._keep_if_closer(self._trial.recalibrate)
-        self.fit()
 
     def _fit_in_order(self, first: int) -> None:
         """Fit the maps in use, one after the other, to what the original network gives at their sites.
@@ -127,7 +126,6 @@ class Choice:
         self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
     ) -> None:
         """Replace sites until the budget is used."""
-        self.fit()
         known = journal.steps
         self.curve = [known[0].row if known else self.row("")]
         journal.add(Step(self.curve[0], {}))
@@ -136,6 +134,7 @@ class Choice:
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
+            self.fit()
             show(len(self.replaced), total, f"{self.curve[-1]['divergence']:.3g}")
             before = self.snapshot() if budget.unit == "points" else None
             if step < len(known):
@@ -211,19 +210,20 @@ class Choice:
 
 
 class Order:
-    """Says which site comes next.
+    """Chooses the site that is replaced next.
 
-    If elements are counted, what is measured or estimated of the outputs is divided by the site's elements.
+    If elements are counted, the change of the outputs is divided by the elements of the site.
 
     Attributes:
-        costs: the last that is known of each site.
+        costs: the latest cost of each site.
     """
 
     def __init__(
         self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int, budget: Budget
     ) -> None:
         self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
-        self._for_each_element = budget.unit == "elements" and criterion in OF_OUTPUTS
+        self._for_each_element = budget.unit == "elements" and criterion in DIVIDED_BY_ELEMENTS
+        self._divergence = 0.0  # of the network as it is
         self.costs: dict[Slot, float] = {}
 
     def next(self, maps: Mapping[Slot, nn.Module]) -> Slot:
@@ -235,13 +235,17 @@ class Order:
         return min(maps, key=self._price)
 
     def _price(self, slot: Slot) -> float:
-        return self.costs[slot] / (slot.elements if self._for_each_element else 1)
+        if not self._for_each_element:
+            return self.costs[slot]
+        return (self.costs[slot] - self._divergence) / slot.elements
 
     def _least_divergence(self, maps: Mapping[Slot, nn.Module]) -> Slot:
         """Measure again, beginning with the sites that cost least before, until no other can be cheaper.
 
-        Costs are taken to grow from step to step, as they nearly always do.
+        This lazy search assumes that the cost of a site does not fall from step to step.
         """
+        if self._for_each_element:
+            self._divergence = self._trial.score().divergence
         queue = [(self._price(slot), slot.site.order, slot) for slot in maps]
         heapq.heapify(queue)
         best: Slot | None = None
@@ -262,7 +266,30 @@ def costs_of(
     seed: int,
     show: Callable[..., None] = show_nothing,
 ) -> dict[Slot, float]:
-    """Return the cost of replacing each site in the network as it is now, by any criterion."""
+    """Return the cost of replacing each site in the network as it is now, by any criterion.
+
+    Raises:
+        InputError: if a cost is not a number.
+    """
+    found = _costs(criterion, maps, trial, network, seed, show)
+    for slot, cost in found.items():
+        if math.isnan(cost):
+            name = criterion if isinstance(criterion, str) else "the function"
+            raise InputError(
+                f"{slot.site}: {name} gives no number for it; choose another criterion, or leave it out",
+                parameter="criterion",
+            )
+    return found
+
+
+def _costs(
+    criterion: Chosen,
+    maps: Mapping[Slot, nn.Module],
+    trial: Trial,
+    network: nn.Module,
+    seed: int,
+    show: Callable[..., None],
+) -> dict[Slot, float]:
     if callable(criterion):
         return {slot: float(criterion(slot.site)) for slot in maps}
     if criterion in ("kl", "greedy-kl"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -28,8 +29,8 @@ largest values come first; with a minus in front (`-entropy_change`), those with
 """
 Chosen: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
-OF_OUTPUTS = ("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor")
-"""Criteria that tell by how much the outputs or the loss change."""
+DIVIDED_BY_ELEMENTS = ("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor")
+"""Criteria that measure or estimate the change of the outputs or of the loss."""
 
 _MAX_SAMPLES = 512  # of a batch for a gauge
 _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
@@ -52,10 +53,11 @@ def gradient_costs(
     """Estimate the cost of each map by one forward and one backward pass over the data.
 
     A map changes the output of its site by δ. To first order, this changes a number that is computed from
-    the outputs by s = ⟨gradient, δ⟩ for each input. For `taylor` the number is the loss, and the cost is the
-    mean of |s|. For `fisher` it is a random projection of 2√p, p the probabilities at a temperature, and the
-    cost is the mean of s²: its expectation is δᵀFδ, F the Fisher information, twice the KL divergence to
-    second order. Where outputs are not logits, they are projected themselves.
+    the outputs by s = ⟨gradient, δ⟩ for each input. For `taylor` the number is the loss, without labels that
+    of the network's own predictions, and the cost is the mean of |s|. For `fisher` it is a random projection
+    of 2√p, p the probabilities at a temperature, and the cost is the mean of s²: its expectation is δᵀFδ, F
+    the Fisher information, twice the KL divergence to second order. Where outputs are not logits, they are
+    projected themselves.
     """
     sums = dict.fromkeys(maps, 0.0)
     generator = torch.Generator().manual_seed(seed)
@@ -99,7 +101,7 @@ def gradient_costs(
                     rows, _ = rows_of(output, value)
                     count += len(rows)
                     number = projected(rows) if criterion == "fisher" else loss(rows, value)
-                    number.backward()
+                    number.backward(inputs=[weight for weight in parameters if weight.requires_grad])
     finally:
         for parameter, learns in zip(parameters, learning, strict=True):
             parameter.requires_grad_(learns)
@@ -124,4 +126,4 @@ def gauge_costs(
         batches=1,
     )
     values = sounding.mean(column_of(name, sounding.gauges))
-    return {slot: sign * float(values[slot.site.name]) for slot in maps}
+    return {slot: sign * float(values.get(slot.site.name, math.nan)) for slot in maps}

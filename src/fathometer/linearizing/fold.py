@@ -44,8 +44,8 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     with torch.no_grad(), evaluating(network):
         wanted = run(network, value, device, None)
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
-        _fold_lines(folded)
         _fold_norms(folded)
+        _fold_lines(folded)
         _merge_layers(folded)
         folded.graph.lint()
         folded.delete_all_unused_submodules()
@@ -125,7 +125,7 @@ def _fold_lines(traced: fx.GraphModule) -> None:
         layers = [_module(traced, user) for user in users]
         if (
             isinstance(line, ChannelMap)
-            and all(isinstance(each, nn.Linear) and line.axis in (-1, 1) for each in layers)
+            and all(isinstance(each, nn.Linear) and line.axis == -1 for each in layers)
             and all(_is_alone(traced, user) for user in users)
         ):
             for each in layers:
@@ -138,7 +138,7 @@ def _scale_output(layer: Any, line: Any) -> bool:
     """Make a line part of the layer before it, if that has the channels where the line has them."""
     if isinstance(line, ChannelMap):
         is_last = isinstance(layer, nn.Linear | nn.LayerNorm)
-        if line.axis not in ((-1, 1) if isinstance(layer, nn.Linear) else (-1,) if is_last else (1,)):
+        if line.axis != (-1 if is_last else 1):
             return False
     if isinstance(layer, nn.LayerNorm):
         fits = layer.weight is not None and layer.weight.ndim == 1

@@ -27,7 +27,7 @@ from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
 from fathometer.linearizing.trial import Trial, calibration_batches
 from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs, with_labels
-from fathometer.measuring.identity import describe_data, describe_network, hash_contents
+from fathometer.measuring.identity import code_hash, describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.texts import tokenised
 from fathometer.models import LoadedModel
@@ -40,7 +40,7 @@ MAPS = "linear_maps"
 
 _CONTAINERS = nn.Sequential, nn.ModuleList, nn.ModuleDict
 
-_FEW = 2  # inputs are enough to find the calls
+_SEARCH_INPUTS = 2  # inputs are enough to find the calls
 
 
 def linearize(
@@ -67,8 +67,9 @@ def linearize(
     """Replace activations of a network by straight lines, those first that cost least.
 
     The result is a copy of the network; the original stays as it is. Lines are fitted by least squares to
-    what each call gets and gives on the data, over all positions. After each step those in use are fitted
-    again, one after the other, from what their call gets now to what it gave in the original network.
+    what each call gets and gives on the data, over all positions. After each step those from the
+    new one on are fitted again, in order of depth, to predict what the call gave in the original network from
+    what it gets now; this is kept if the outputs come closer to the original ones.
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.
@@ -123,14 +124,16 @@ def linearize(
     batches = cut(data)
     settings = {
         "kind": kind,
-        "criterion": _words(criterion),
-        "budget": _words(budget),
-        "sites": _words(sites),
+        "criterion": _as_plain(criterion),
+        "budget": budget,
+        "sites": _as_plain(sites),
+        "activations": _as_plain(activations),
+        "code": [code_hash(each) for each in _functions((criterion, sites, activations))],
         "samples": samples,
         "recalibrate": recalibrate,
         "seed": seed,
         "batch_size": batch_size,
-        "test": "the same data" if test is None else hash_contents(original, test)()[1],
+        "length": length,
     }
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
@@ -140,9 +143,13 @@ def linearize(
         limit = parse_budget(budget, slots)
         weights, contents = hash_contents(original, data)()
         data_facts = {**describe_data(data, first_sample(batches)[0]), **contents}
-        identity = Provenance({**facts, "sha256": weights}, data_facts, settings)
-        trial = Trial(network, data, batches, where, model)
-        tested = trial if test is None else Trial(network, test, cut(test), where, model)
+        trial = tested = Trial(network, data, batches, where, model)
+        if test is not None:
+            held_out = cut(test)
+            tested = Trial(network, test, held_out, where, model)
+            contents = hash_contents(original, test)()[1]
+            settings["test"] = {**describe_data(test, first_sample(held_out)[0]), **contents}
+        identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
         choice = Choice(network, slots, trial, tested, kind, recalibrates=recalibrate)
         if budget is None:
             choice.replace_all()
@@ -151,7 +158,8 @@ def linearize(
             log = Journal(None if journal is None else Path(journal), identity)
             choice.run(criterion, limit, seed, log, show or show_nothing)
         _finish(network, replacer, choice.replaced)
-    _warn_of_constant_channels(choice)
+    if kind == "channel":
+        _warn_of_constant_channels(choice)
     provenance = replace(
         identity,
         versions=versions(),
@@ -233,7 +241,7 @@ def opened(
             "this network has been linearized before; give the original one, and all sites", parameter="model"
         )
     network = copied(original)
-    few = slice_inputs(batches[0], 0, _FEW, input_count(batches[0]))
+    few = slice_inputs(batches[0], 0, _SEARCH_INPUTS, input_count(batches[0]))
     with placed(network, device) as where, evaluating(network):
         with torch.no_grad():
             replacer = find_slots(network, lambda: run(network, few, where, None), sites, activations)
@@ -241,6 +249,11 @@ def opened(
             before, after = slot.widths
             if not slot.reason and before != after and kind != "affine":
                 slot.reason = f"its width changes from {before} to {after}; give kind='affine'"
+            inside = (
+                other for other in replacer.slots if slot.site.module.startswith(f"{other.site.module}.")
+            )
+            if outer := next((other for other in inside if other.site.kind == "module"), None):
+                slot.reason = f"it is inside {outer.site}, which is replaced as a whole; choose one of them"
             if slot.reason:
                 raise InputError(f"{slot.site} cannot be replaced: {slot.reason}", parameter="sites")
         yield Opened(where, network, replacer)
@@ -274,10 +287,19 @@ def _warn_of_constant_channels(choice: Choice) -> None:
         )
 
 
-def _words(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     """Return an option as plain values, functions by their names."""
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, str):
         return value
     if isinstance(value, Iterable) and not isinstance(value, type):
-        return [_words(each) for each in value]
+        return [_as_plain(each) for each in value]
     return getattr(value, "__qualname__", repr(value))
+
+
+def _functions(value: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the functions and classes in an option."""
+    if callable(value):
+        yield value
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        for each in value:
+            yield from _functions(each)

@@ -59,7 +59,7 @@ class Slot:
     listener: Listener | None = None
 
     def run(self, x: Any, original: Original) -> Any:
-        """Run what stands in the place of the call."""
+        """Run the replacement, or the original call."""
         if self.listener is not None:
             return self.listener(self, x, original)
         return original(x) if self.replacement is None else self.replaced(x)

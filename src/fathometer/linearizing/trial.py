@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitte
 from fathometer.linearizing.slots import Original, Slot
 from fathometer.measuring.batches import batches_of, input_count, pieces, run, slice_inputs
 from fathometer.measuring.scores import Scorer, outcome
+
+_MAX_ROWS = 16_384  # of logits whose divergence is measured
 
 Note: TypeAlias = Callable[[Slot, Tensor, Tensor, Tensor], None]
 """Called with a slot, its input, what the original call gives, and what the network goes on with."""
@@ -56,11 +59,6 @@ class Score:
     agreement: float
     seconds: float
 
-    @property
-    def accuracy(self) -> float:
-        """The accuracy; without labels, the agreement with the original network."""
-        return float(self.outcome.get("accuracy", self.agreement))
-
 
 class Trial:
     """Runs a network on batches that stay in memory, and knows what the original network gives for them.
@@ -78,12 +76,15 @@ class Trial:
         self.batches = batches
         self.are_logits = True
         self._original: list[Tensor] = []
+        self._every = 1  # of the rows of logits is compared: those of all tokens would need too much memory
         with torch.no_grad():
             for output, value in self.outputs():
                 rows, self.are_logits = rows_of(output, value)
                 if not torch.isfinite(rows).all():
                     raise InputError("the outputs of the network are not finite numbers", parameter="data")
-                self._original.append(log_softmax(rows, -1) if self.are_logits else rows)
+                if self.are_logits and not self._original:
+                    self._every = math.ceil(len(rows) * len(batches) / _MAX_ROWS)
+                self._original.append(log_softmax(rows[:: self._every], -1) if self.are_logits else rows)
         values = [] if self.are_logits else [rows.double().flatten() for rows in self._original]
         self._spread = float(torch.cat(values).var(correction=0) * sum(map(len, values))) if values else 0.0
 
@@ -106,7 +107,7 @@ class Trial:
         total = rows_seen = same = 0.0
         started = time.perf_counter()
         for (output, value), wanted in zip(self.outputs(), self._original, strict=True):
-            rows, _ = rows_of(output, value)
+            rows = rows_of(output, value)[0][:: self._every]
             rows_seen += len(rows)
             if self.are_logits:
                 found = log_softmax(rows, -1)
@@ -145,7 +146,8 @@ class Trial:
         mask: Tensor | None = None
 
         def note(slot: Slot, x: Tensor, y: Tensor, _: Tensor) -> None:
-            examples[slot] = x
+            is_cast = torch.is_autocast_enabled(x.device.type)  # the map is a weight, which autocast casts
+            examples[slot] = x.new_empty(0, dtype=torch.float32 if is_cast else x.dtype)
             y = wanted.get(slot, y)
             sides = [_positions(side, axis, mask) for side, axis in zip((x, y), slot.axes, strict=True)]
             if (widths := (len(sides[0]), len(sides[1]))) != slot.widths:
@@ -190,14 +192,15 @@ class Trial:
 
     @property
     def has_running_means(self) -> bool:
-        """Whether there are BatchNorm layers that use running means."""
-        return bool(self._norms())
+        """Whether there are BatchNorm layers whose running means can be estimated."""
+        return bool(self._norms()) and input_count(self.batches[0]) > 1
 
     @torch.no_grad()
     def recalibrate(self) -> None:
         """Estimate the running means and variances of all BatchNorm layers again, in one pass."""
         norms = self._norms()
         before = [norm.momentum for norm in norms]
+        states = [copy.deepcopy(norm.state_dict()) for norm in norms]
         for norm in norms:
             norm.reset_running_stats()
             norm.momentum = None  # the mean over all batches
@@ -207,9 +210,11 @@ class Trial:
             for _ in self.outputs([batch for batch in self.batches if input_count(batch) == size]):
                 pass
         finally:
-            for norm, momentum in zip(norms, before, strict=True):
+            for norm, momentum, state in zip(norms, before, states, strict=True):
                 norm.momentum = momentum
                 norm.eval()
+                if not norm.num_batches_tracked:  # it does not run in eval mode
+                    norm.load_state_dict(state)
 
     def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
@@ -233,13 +238,13 @@ def listening(slots: Iterable[Slot], note: Note) -> Iterator[None]:
     """Note the input and the original output of every slot, whatever runs in its place."""
 
     def listen(slot: Slot, x: Tensor, original: Original) -> Any:
-        given = x.detach().clone() if slot.in_place else x.detach()
+        given = x.detach().clone()  # the call may overwrite it
         if slot.replacement is None:
             output = original(x)
             note(slot, given, output.detach(), output)
             return output
         with torch.no_grad():
-            wanted = original(given.clone())
+            wanted = original(x.detach().clone())
         output = slot.replaced(x)
         note(slot, given, wanted, output)
         return output

@@ -272,7 +272,7 @@ def curve_table(result: Linearized) -> pd.DataFrame:
     known = [name for name in ("accuracy", "perplexity", "agreement") if name in result.curve]
     name = next((name for name in known if result.curve[name].notna().all()), "divergence")
     found = result.curve[["replaced", "site"]].assign(value=result.curve[name])
-    words = {"agreement": "agreement with the original", "divergence": result.divergence}
+    words = {"agreement": "agreement with the original", "divergence": result.divergence_name}
     return found.assign(measure=words.get(name, name))
 
 

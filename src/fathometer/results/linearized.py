@@ -1,4 +1,4 @@
-"""What became of a network whose activations were replaced by lines, in a file of its own."""
+"""The result of `linearize`: what was lost after each step, and a table of the sites."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Linearized:
             `elements` (activation elements left), `flops` (both for each input), `seconds` for each batch.
         table: a row for each site: `operator`, `width`, `elements`, `r2` (the share of the variance that its
             line explains), `cost` (by the criterion, at the beginning), `step` (0 if it stayed).
-        divergence: how divergence is measured.
+        divergence_name: how divergence is measured.
         provenance: network, data, settings, versions, date.
     """
 
     sites: tuple[Site, ...]
     curve: pd.DataFrame
     table: pd.DataFrame
-    divergence: str
+    divergence_name: str
     provenance: Provenance = field(default_factory=Provenance)
 
     @property
@@ -63,7 +63,7 @@ class Linearized:
             if name in self.curve and pd.notna(first[name]):
                 parts.append(f"{name} {first[name]:.4g} → {last[name]:.4g}")
                 break
-        parts.append(f"{self.divergence} {last['divergence']:.3g}")
+        parts.append(f"{self.divergence_name} {last['divergence']:.3g}")
         return ", ".join(parts)
 
     def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
@@ -80,7 +80,7 @@ class Linearized:
             "sites": msgspec.to_builtins(self.sites),
             "curve": _records(self.curve),
             "table": _records(self.table.reset_index()),
-            "divergence": self.divergence,
+            "divergence": self.divergence_name,
             "provenance": self.provenance.as_dict(),
         }
         return save_json(path, json.dumps(plain, allow_nan=False) + "\n")
