@@ -366,7 +366,7 @@ def main() -> None:
         if options.record:
             suffix = f"-set{options.set}" if options.set else ""
             if options.part in LANGUAGE:
-                suffix += f"-{Path(options.test_text or options.text).stem}"
+                suffix += "-" + "-on-".join(Path(t).stem for t in (options.text, options.test_text) if t)
             path = RECORDS / f"{options.part}-{name}{suffix}.json"
             write_record(path, {"benchmark": f"linearize {options.part}", "found": found})
 

@@ -66,7 +66,9 @@ def main() -> None:
     if options.budget is None:
         greedy = json.loads((RECORDS / f"greedy-{name}.json").read_text("utf-8"))
         chosen = {"sites": greedy["found"]["greedy-kl"]["order"]}
-    network: Any = linearize(model, train[: options.calibration // 128], **chosen, progress=True).eval()
+    network: Any = linearize(
+        model, train[: options.calibration // 128], samples=50_000, **chosen, progress=True
+    ).eval()
     result = network.linearized
     found = {
         "network": name,

@@ -29,6 +29,14 @@ def sites(
         bool, opt.flag("--cost", "Measure what it costs to replace each activation by lines; needs --data.")
     ] = False,
     data: opt.DataOption = "",
+    criteria: Annotated[
+        str,
+        opt.option(
+            "NAMES",
+            "What --cost shows, separated by commas: kl, fisher, taylor, or gauges such as affinity.",
+            "--criteria",
+        ),
+    ] = "kl,fisher",
     kind: ReplacementOption = "channel",
     samples: InputsOption = 1024,
     as_json: opt.JsonOption = False,
@@ -39,8 +47,8 @@ def sites(
     Weights do not change which sites there are, so none are loaded by default.
 
     With `--cost` and `--data`, the default weights are loaded, and each site is replaced by lines in turn:
-    `kl` is the divergence of the outputs that this causes, `fisher` its estimate from one backward pass, `r2`
-    the share of the variance that the lines explain.
+    `kl` is the divergence of the outputs that this causes, `fisher` ranks sites nearly as `kl` does, by one
+    backward pass, `r2` is the share of the variance that the lines explain.
 
     For example:
 
@@ -70,7 +78,8 @@ def sites(
         if chosen.call is not None:
             raise InputError("is not supported with --cost", parameter="call")
         options["weights"] = weights if "weights" in opt.given_options(context) else "default"
-        _costs(model, data, chosen, kind, samples, as_json, options)
+        names = [name.strip() for name in criteria.split(",")]
+        _costs(model, data, names, chosen, kind, samples, as_json, options)
         return
     opt.refuse_unused(context, _WITHOUT_COST, "a list of sites without --cost")
     loaded = load_model(model, weights)
@@ -111,6 +120,7 @@ def sites(
 def _costs(
     model: str,
     data: str,
+    criteria: list[str],
     chosen: Any,
     kind: Any,
     samples: int,
@@ -125,6 +135,7 @@ def _costs(
     found = site_costs(
         loaded.model,
         loaded.data,
+        criteria,
         sites=chosen.sites,
         kind=kind,
         activations=[*chosen.activations],
@@ -133,7 +144,9 @@ def _costs(
         device=loaded.device,
         seed=chosen.seed,
         progress=True,
-    ).sort_values("kl")
-    title = f"{len(found)} sites of {model} on {data}, the cheapest first"
-    note = "kl: divergence of the outputs if the site alone is replaced (nats); fisher: its estimate"
+    ).sort_values(criteria[0])
+    title = f"{len(found)} sites of {model} on {data}, by {criteria[0]}"
+    note = (
+        "kl: divergence of the outputs if the site alone is replaced; fisher: ranks sites nearly as kl does"
+    )
     print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -186,6 +186,8 @@ def site_costs(
     kind: Kind = "channel",
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     samples: int = 1024,
+    tokenizer: Any = None,
+    length: int | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     seed: int = 0,
@@ -198,7 +200,7 @@ def site_costs(
     """
     for criterion in criteria:
         check_criterion(criterion)
-    data = tokenised(model, with_labels(data), None, None, batch_size, seed)
+    data = tokenised(model, with_labels(data), tokenizer, length, batch_size, seed)
     batches = calibration_batches(data, samples, batch_size, seed)
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
