@@ -175,3 +175,9 @@ def test_a_line_that_is_not_along_the_features_of_a_linear_layer_stays() -> None
     folded = fold(straight, x)
     assert lines_in(folded) == 1
     torch.testing.assert_close(folded(x), straight(x))
+
+
+def test_a_linearized_teacher_of_a_network_that_is_not_is_refused() -> None:
+    network, x = mixer().eval(), torch.randn(64, 8)
+    with pytest.raises(InputError, match="give the linearized network first"):
+        recover(network, linearize(network, x), x)

@@ -14,6 +14,7 @@ import torch
 from sklearn.metrics import r2_score
 from torch import Tensor, nn
 from torch.nn.functional import relu
+from torch.utils.data import TensorDataset
 
 import fathometer
 from fathometer import FathometerError, InputError, Linearized, linearize
@@ -300,6 +301,13 @@ def test_a_result_is_saved_loaded_plotted_and_reported(tmp_path: Path) -> None:
         fathometer.load(tmp_path / "bad.json")
 
 
+def test_points_are_not_counted_with_labels_that_do_not_fit() -> None:
+    network, x, y = made()
+    for labels in (y + 5, y.float()):
+        with pytest.raises(InputError, match="points of accuracy cannot be counted"):
+            linearize(network, TensorDataset(x, labels), budget="1 points")
+
+
 class Broken(nn.Module):
     """Finite with a ReLU, and not without one."""
 
@@ -323,6 +331,8 @@ class Tuples(nn.Module):
         ({"budget": 9}, "expected at most 3, the number of sites, got 9"),
         ({"budget": "1m elements"}, "expected fewer elements than the 648"),
         ({"budget": "some"}, "expected a number of sites"),
+        ({"budget": 0.25}, "a share is written '25%'"),
+        ({"criterion": 3}, "a gauge such as affinity, or a function, got 3"),
         ({"criterion": "afinity"}, "did you mean affinity"),
         ({"kind": "curve"}, "expected one of channel"),
     ],

@@ -36,9 +36,10 @@ class _ResumableInterruptError(FathometerError):
 
 @contextmanager
 def resumable(
-    how: str = "Run the same command again to resume.", can_resume: Callable[[], bool] = lambda: True
+    how: str = "", can_resume: Callable[[], bool] = lambda: True, *, force: bool = False
 ) -> Iterator[None]:
-    """Let Ctrl-C say how to resume, if that is possible when it comes."""
+    """Let Ctrl-C say how to resume, if that is possible when it comes; `--force` would start again."""
+    how = how or f"Run the same command {'without --force' if force else 'again'} to resume."
     _HOW_TO_RESUME.append(lambda: how if can_resume() else "")
     try:
         yield

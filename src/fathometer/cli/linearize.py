@@ -77,7 +77,7 @@ def linearize(
 
     - `fathometer linearize torchvision:resnet18 --data photos/ --budget 25%`
 
-    - `fathometer linearize my_nets:build --data train.npz --test test.npz --budget "0.5 points"`
+    - `fathometer linearize my_nets:build --weights net.pt --data train.npz --budget "0.5 points"`
 
     - `fathometer linearize hf:gpt2 --data book.txt --sites "module:*.mlp" --replacement affine --budget 3`
     """
@@ -97,7 +97,7 @@ def linearize(
     loaded = load_model_and_data(model, data, chosen.seed, options)
     reading = {name: options[name] for name in ("batch_size", "workers", "length", "strict")}
     held = None if test is None else open_data(test, loaded.model.inputs, seed=chosen.seed, **reading)
-    with resumable(can_resume=journal.exists):
+    with resumable(can_resume=journal.exists, force=force):
         network = linearized(
             loaded.model,
             loaded.data,
@@ -132,5 +132,5 @@ def _view(result: Linearized, view: type[TableView]) -> TableView:
     shown["site"] = shown["site"].where(shown["site"] != "", "(original)")
     facts = result.provenance
     names = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
-    note = f"divergence: {result.divergence_name} of the outputs; elements: activations left for each input"
+    note = f"divergence: {result.divergence_name} of the outputs; elements: of the sites left"
     return view(shown.set_index("sites"), f"{names}, by {facts.settings['criterion']}", note, ".4g")

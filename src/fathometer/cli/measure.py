@@ -193,7 +193,7 @@ def _measured(
     if force:
         journal.unlink(missing_ok=True)
     log.info("measuring on %s%s", loaded.device, ", resuming" if journal.exists() else "")
-    with resumable(can_resume=journal.exists):
+    with resumable(can_resume=journal.exists, force=force):
         found = measure_by_label(
             loaded.model,
             loaded.data,

@@ -68,7 +68,11 @@ def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
         if not 0 < number <= 100:
             raise InputError(f"expected more than 0 and at most 100 %, got {number:g} %", parameter="budget")
         return Budget("sites", max(1, round(number / 100 * len(slots))))
-    count = check_whole("budget", int(number) if number == int(number) else number, 1)
+    if number != int(number):
+        raise InputError(
+            f"expected a whole number of sites, got {number:g}; a share is written '25%'", parameter="budget"
+        )
+    count = check_whole("budget", int(number), 1)
     if count > len(slots):
         raise InputError(
             f"expected at most {len(slots)}, the number of sites, got {count}", parameter="budget"

@@ -129,6 +129,12 @@ class Choice:
         known = journal.steps
         self.curve = [known[0].row if known else self.row("")]
         journal.add(Step(self.curve[0], {}))
+        if budget.unit == "points" and "accuracy" not in self.curve[0] and self._test.has_labels:
+            raise InputError(
+                "points of accuracy cannot be counted: the labels are no whole numbers of classes of the "
+                "outputs; give other labels, or inputs alone to count agreement with the original network",
+                parameter="budget",
+            )
         by_name = {slot.site.name: slot for slot in self._slots}
         order = Order(self._trial, self._network, criterion, seed, budget)
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
@@ -291,7 +297,8 @@ def _costs(
     show: Callable[..., None],
 ) -> dict[Slot, float]:
     if callable(criterion):
-        return {slot: float(criterion(slot.site)) for slot in maps}
+        values = {slot: criterion(slot.site) for slot in maps}
+        return {slot: math.nan if value is None else float(value) for slot, value in values.items()}
     if criterion in ("kl", "greedy-kl"):
         found = {}
         for done, (slot, each) in enumerate(maps.items(), 1):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fathometer.capture import Site
-from fathometer.errors import InputError, check_choice
+from fathometer.errors import InputError, did_you_mean
 from fathometer.gauges.registry import GAUGES
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening, rows_of
@@ -39,8 +39,14 @@ _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained netwo
 def check_criterion(criterion: Chosen) -> None:
     """Refuse a criterion that is neither known nor a gauge."""
     if not callable(criterion) and criterion not in get_args(Criterion):
-        names = dict.fromkeys(name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges))
-        check_choice("criterion", str(criterion).removeprefix("-"), (*get_args(Criterion), *names))
+        names = [name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges)]
+        if str(criterion).removeprefix("-") not in names:
+            known = [*get_args(Criterion), *names]
+            raise InputError(
+                f"expected {', '.join(get_args(Criterion))}, a gauge such as affinity, or a function, "
+                f"got {criterion!r}; {did_you_mean(str(criterion), known)}".removesuffix("; "),
+                parameter="criterion",
+            )
 
 
 def gradient_costs(

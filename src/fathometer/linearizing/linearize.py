@@ -180,7 +180,7 @@ def linearize(
 def site_costs(
     model: nn.Module | LoadedModel,
     data: Any,
-    criteria: Sequence[str] = ("kl", "fisher"),
+    criteria: str | Sequence[str] = ("kl", "fisher"),
     *,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     kind: Kind = "channel",
@@ -198,6 +198,7 @@ def site_costs(
     Beside the criteria, which `linearize` explains with the other arguments, there are `operator`, `width`,
     `elements` (for each input) and `r2`, the share of the variance that the map explains.
     """
+    criteria = [criteria] if isinstance(criteria, str) else criteria
     for criterion in criteria:
         check_criterion(criterion)
     data = tokenised(model, with_labels(data), tokenizer, length, batch_size, seed)

@@ -58,6 +58,12 @@ def recover(
         The mean loss of each epoch.
     """
     epochs, rate = check_whole("epochs", epochs, 1), check_positive("learning_rate", learning_rate)
+    if hasattr(teacher, "linearized") and not hasattr(model, "linearized"):
+        raise InputError(
+            "expected the original network, got a linearized one to teach a network that is not; give the "
+            "linearized network first",
+            parameter="teacher",
+        )
     teacher, data = unwrapped(teacher), with_labels(data)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)

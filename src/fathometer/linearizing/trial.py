@@ -19,7 +19,7 @@ from fathometer.capture.axes import tensors_in
 from fathometer.errors import FathometerError, ForwardError, InputError, NumericalError, first_line
 from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitted
 from fathometer.linearizing.slots import Original, Slot
-from fathometer.measuring.batches import batches_of, input_count, pieces, run, slice_inputs
+from fathometer.measuring.batches import batches_of, input_count, label_entry, pieces, run, slice_inputs
 from fathometer.measuring.scores import Scorer, outcome
 
 _MAX_ROWS = 16_384  # of logits whose divergence is measured
@@ -121,8 +121,11 @@ class Trial:
         samples = sum(input_count(value) for value in self.batches)
         known = outcome([scores], samples, "" if scores is None else scorer.doubt([scores]))
         divergence = total / rows_seen if self.are_logits else total / max(self._spread, 1e-30)
+        divergence = (
+            max(divergence, 0.0) if math.isfinite(divergence) else math.inf
+        )  # rounding may be negative
         return Score(
-            divergence if math.isfinite(divergence) else math.inf,
+            divergence,
             {name: value for name, value in known.items() if isinstance(value, float)},
             same / rows_seen if self.are_logits else math.nan,
             seconds,
@@ -191,6 +194,11 @@ class Trial:
         return int(counter.get_total_flops())
 
     @property
+    def has_labels(self) -> bool:
+        """Whether the batches have labels."""
+        return label_entry(self.batches[0]) is not None
+
+    @property
     def has_running_means(self) -> bool:
         """Whether there are BatchNorm layers whose running means can be estimated."""
         return bool(self._norms()) and input_count(self.batches[0]) > 1
@@ -228,8 +236,8 @@ def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: i
         found.append(piece.value)
         if piece.completes:
             break
-    if not found:
-        raise InputError("expected at least one batch, got none", parameter="data")
+    if sum(map(input_count, found)) < 2:
+        raise InputError("expected at least 2 inputs to fit lines to", parameter="data")
     return found
 
 

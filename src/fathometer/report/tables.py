@@ -290,7 +290,9 @@ def site_cost_table(result: Linearized) -> pd.DataFrame:
             "cost": table["cost"] if has_costs else 1 - table["r2"],
             "r2": table["r2"],
             "replaced": table["step"] > 0,
-            "measure": f"cost by {result.provenance.settings.get('criterion')}" if has_costs else "1 - R²",
+            "measure": f"cost alone, by {result.provenance.settings.get('criterion')}"
+            if has_costs
+            else "1 - R²",
         }
     )
 

@@ -64,7 +64,8 @@ class Linearized:
                 parts.append(f"{name} {first[name]:.4g} → {last[name]:.4g}")
                 break
         parts.append(f"{self.divergence_name} {last['divergence']:.3g}")
-        return ", ".join(parts)
+        held_out = "test" in self.provenance.settings
+        return ", ".join(parts) + ("" if held_out else ", on the data of the fit")
 
     def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
         """Plot the curve, and the cost of each site."""

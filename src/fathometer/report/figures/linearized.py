@@ -17,6 +17,8 @@ _HEIGHT = 2.4
 @for_print
 def plot_linearized(result: Linearized, *, columns: Columns = 2) -> Figure:
     """Plot the curve of a linearized network, and the cost of each site in order of depth."""
+    from matplotlib.ticker import MaxNLocator
+
     figure = column_figure(columns, _HEIGHT if columns == 2 else 2 * _HEIGHT)
     left, right = figure.subplots(*((1, 2) if columns == 2 else (2, 1)))
     curve, sites = curve_table(result), site_cost_table(result)
@@ -30,5 +32,7 @@ def plot_linearized(result: Linearized, *, columns: Columns = 2) -> Figure:
         right.set_yscale("log")
     right.set_xlabel("site, in order of depth")
     right.set_ylabel(sites["measure"].iloc[0])
+    for axes in (left, right):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.legend(frameon=False)
     return figure
