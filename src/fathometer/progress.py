@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -99,3 +99,16 @@ def progress_bar(what: str) -> Iterator[ProgressBar]:
         disable=not (console.is_terminal or console.is_jupyter),  # in a file it would leave an empty line
     ) as bars:
         yield ProgressBar(what, bars, console)
+
+
+@contextmanager
+def shown(progress: bool | Callable[[int, int | None], None], what: str) -> Iterator[ProgressCallback]:
+    """Yield what moves a bar: one of its own for True, the caller's function of (done, total), or nothing."""
+    if progress is True:
+        with progress_bar(what) as bar:
+            yield bar
+    elif progress:
+        own = progress
+        yield lambda done, total, note="": own(done, total)  # noqa: ARG005 - the note is for bars
+    else:
+        yield show_nothing

@@ -20,7 +20,7 @@ from fathometer.leaky.run_files import SweepFolder, TensorFile, locked_folder
 from fathometer.leaky.steps import longest_step
 from fathometer.leaky.teacher import Task, Teacher
 from fathometer.leaky.training import Training
-from fathometer.progress import ProgressCallback, progress_bar, show_nothing
+from fathometer.progress import ProgressCallback, shown
 from fathometer.results.loading import SWEEP
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
@@ -74,7 +74,7 @@ def sweep(
         folder, tasks = _folder(designs, recipe, task, out, resume)
         trained = {} if folder is None else folder.networks()
         groups = _groups(designs, tasks, where, folder, trained)
-        show = stack.enter_context(progress_bar("training")) if progress is True else progress or show_nothing
+        show = stack.enter_context(shown(progress, "training"))
         epochs = sum(len(members) for members, _ in groups) * recipe.epochs
         trainer = _Trainer(designs, tasks, recipe, where, folder, show, epochs)
         if where.type == "cpu":

@@ -70,11 +70,12 @@ class Choice:
         """
         for slot in slots:
             slot.replacement = self.maps[slot]
+        divergence = self._trial.score().divergence
         if self._kind != "identity":
             first = min(slot.site.order for slot in slots)
-            self._keep_if_closer(partial(self._fit_in_order, first))
+            divergence = self._if_closer(partial(self._fit_in_order, first), divergence)
         if self._recalibrates and self._trial.has_running_means:
-            self._keep_if_closer(self._trial.recalibrate)
+            self._if_closer(self._trial.recalibrate, divergence)
 
     def _fit_in_order(self, first: int) -> None:
         """Fit the maps in use, one after the other, to what the original network gives at their sites.
@@ -95,11 +96,15 @@ class Choice:
         finally:
             self.restore(state)
 
-    def _keep_if_closer(self, change: Callable[[], None]) -> None:
-        state, before = self.snapshot(), self._trial.score().divergence
+    def _if_closer(self, change: Callable[[], None], before: float) -> float:
+        """Change the network if the divergence falls, and return the divergence."""
+        state = self.snapshot()
         change()
-        if not self._trial.score().divergence < before:
-            self.restore(state)
+        after = self._trial.score().divergence
+        if after < before:
+            return after
+        self.restore(state)
+        return before
 
     def row(self, site: str) -> Row:
         """Describe the network as it is now."""
@@ -191,14 +196,8 @@ class Choice:
 
     def score_with(self, slots: Sequence[Slot]) -> Score:
         """Return the score on the test data if these sites are replaced, with nothing else adapted."""
-        before = {slot: slot.replacement for slot in slots}
-        for slot in slots:
-            slot.replacement = self.maps[slot]
-        try:
+        with replaced_by({slot: self.maps[slot] for slot in slots}):
             return self._test.score()
-        finally:
-            for slot, replacement in before.items():
-                slot.replacement = replacement
 
     def snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
         """Return what `restore` needs to come back to the network as it is now."""
@@ -317,11 +316,21 @@ def _costs(
 
 def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module) -> float:
     """Return the divergence of the outputs if one more site is replaced."""
-    before, slot.replacement = slot.replacement, replacement
-    try:
+    with replaced_by({slot: replacement}):
         return trial.score().divergence
+
+
+@contextmanager
+def replaced_by(maps: Mapping[Slot, nn.Module]) -> Iterator[None]:
+    """Put maps in the places of sites for a while."""
+    before = {slot: slot.replacement for slot in maps}
+    for slot, each in maps.items():
+        slot.replacement = each
+    try:
+        yield
     finally:
-        slot.replacement = before
+        for slot, replacement in before.items():
+            slot.replacement = replacement
 
 
 def lost_points(curve: Sequence[Row]) -> float:

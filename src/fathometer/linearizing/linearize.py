@@ -31,7 +31,7 @@ from fathometer.measuring.identity import code_hash, describe_data, describe_net
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.texts import tokenised
 from fathometer.models import LoadedModel
-from fathometer.progress import progress_bar, show_nothing
+from fathometer.progress import shown
 from fathometer.results.linearized import KL, SQUARED_ERROR, Linearized
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 
@@ -154,9 +154,9 @@ def linearize(
         if budget is None:
             choice.replace_all()
         else:
-            show: Any = stack.enter_context(progress_bar("sites")) if progress is True else progress
+            show = stack.enter_context(shown(progress, "sites"))
             log = Journal(None if journal is None else Path(journal), identity)
-            choice.run(criterion, limit, seed, log, show or show_nothing)
+            choice.run(criterion, limit, seed, log, show)
         _finish(network, replacer, choice.replaced)
     if kind == "channel":
         _warn_of_constant_channels(choice)
@@ -207,13 +207,13 @@ def site_costs(
         where, network, replacer = stack.enter_context(
             opened(model, batches, sites=sites, activations=activations, kind=kind, device=device)
         )
-        show: Any = stack.enter_context(progress_bar("sites")) if progress is True else progress
+        show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
         choice = Choice(network, replacer.slots, trial, trial, kind, recalibrates=False)
         choice.fit()
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
-            costs = choice.costs_by(criterion, seed, show or show_nothing)
+            costs = choice.costs_by(criterion, seed, show)
             sign = -1 if criterion not in get_args(Criterion) and not criterion.startswith("-") else 1
             found[criterion] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
     return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +15,7 @@ from fathometer.errors import InputError, check_positive, check_whole
 from fathometer.linearizing.trial import rows_of
 from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run, with_labels
 from fathometer.measuring.loop import Progress, evaluating, placed
-from fathometer.progress import progress_bar, show_nothing
+from fathometer.progress import shown
 
 _TEMPERATURE = 4.0  # Hinton et al. (2015), Distilling the knowledge in a neural network
 _MOMENTUM, _WEIGHT_DECAY, _MAX_NORM = 0.9, 5e-4, 1.0
@@ -70,7 +68,12 @@ def recover(
     losses: list[float] = []
     steps: int | None = None
     modes = {module: module.training for module in model.modules()}
-    with placed(model, device) as where, placed(teacher, where), evaluating(teacher), _bar(progress) as show:
+    with (
+        placed(model, device) as where,
+        placed(teacher, where),
+        evaluating(teacher),
+        shown(progress, "training") as show,
+    ):
         try:
             model.train()
             for epoch in range(epochs):
@@ -132,12 +135,3 @@ def _length(batches: Any, data: Any) -> int | None:
         except TypeError:  # an iterator, or a loader of one
             pass
     return None
-
-
-@contextmanager
-def _bar(progress: bool | Progress) -> Iterator[Any]:
-    if progress is True:
-        with progress_bar("training") as bar:
-            yield bar
-    else:
-        yield progress or show_nothing

@@ -143,7 +143,7 @@ class Replacer(Observer):
             forward = vars(module).get("forward")
             if isinstance(forward, _Forward):
                 forward.restore(module)
-        self.__init__(self._model, self._choice, slots)  # type: ignore[misc]
+        Replacer(self._model, self._choice, slots)
 
     def __torch_function__(
         self,

@@ -16,7 +16,7 @@ from torch.nn.functional import log_softmax
 from torch.utils.flop_counter import FlopCounterMode
 
 from fathometer.capture.axes import tensors_in
-from fathometer.errors import FathometerError, ForwardError, InputError, NumericalError, first_line
+from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitted
 from fathometer.linearizing.slots import Original, Slot
 from fathometer.measuring.batches import batches_of, input_count, label_entry, pieces, run, slice_inputs
@@ -172,13 +172,10 @@ class Trial:
         for slot in slots:
             if slot not in examples:
                 raise InputError(f"{slot.site}: was not called on all of the data", parameter="sites")
-        try:
-            return {
-                slot: Fit(*fitted(kind, moments, slot.axes[0], examples[slot]), int(moments.constant.sum()))
-                for slot, moments in found.items()
-            }
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
-            raise NumericalError(f"no affine map could be fitted ({first_line(error)})") from error
+        return {
+            slot: Fit(*fitted(kind, moments, slot.axes[0], examples[slot]), int(moments.constant.sum()))
+            for slot, moments in found.items()
+        }
 
     def _run(self, value: Any) -> None:
         for _ in self.outputs([value]):

@@ -39,7 +39,7 @@ from fathometer.measuring.splitting import (
 )
 from fathometer.measuring.texts import checked, tokenised
 from fathometer.models import LoadedModel
-from fathometer.progress import progress_bar, show_nothing
+from fathometer.progress import shown
 from fathometer.results.provenance import Provenance, describe_device, now, versions
 from fathometer.results.sounding import Sounding
 from fathometer.threads import Pool
@@ -188,9 +188,7 @@ def measure_by_label(
         log = None
         if journal is not None:
             log = Journal(Path(journal), _with_hashes(identity, *hashing.result()))
-        show = (
-            stack.enter_context(progress_bar("measuring")) if progress is True else progress or show_nothing
-        )
+        show = stack.enter_context(shown(progress, "measuring"))
         stack.enter_context(evaluating(network))
         stack.enter_context(torch.no_grad())
         total = None if options.counts_tokens else _total(data, options)
