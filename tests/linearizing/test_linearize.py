@@ -266,7 +266,7 @@ def test_an_interrupted_run_resumes_to_the_same_network(stop_at: int, tmp_path: 
     whole = linearize(network, x, budget=3)
     journal = tmp_path / "steps"
 
-    def stop(replaced: int, *_: Any) -> None:
+    def stop(replaced: int, _: int | None) -> None:
         if replaced == stop_at:
             raise KeyboardInterrupt
 

@@ -127,8 +127,8 @@ def linearize(
         "criterion": _as_plain(criterion),
         "budget": budget,
         "sites": _as_plain(sites),
-        "activations": _as_plain(activations),
-        "code": [code_hash(each) for each in _functions((criterion, sites, activations))],
+        "activations": _as_plain(activations) or None,
+        "code": [code_hash(each) for each in _functions((criterion, sites, activations))] or None,
         "samples": samples,
         "recalibrate": recalibrate,
         "seed": seed,
@@ -147,8 +147,9 @@ def linearize(
         if test is not None:
             held_out = cut(test)
             tested = Trial(network, test, held_out, where, model)
-            contents = hash_contents(original, test)()[1]
-            settings["test"] = {**describe_data(test, first_sample(held_out)[0]), **contents}
+            facts_of_test = Provenance(data=describe_data(test, first_sample(held_out)[0]))
+            contents = hash_contents(original, test)()[1] or {"sha256": facts_of_test.fingerprint()}
+            settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
         choice = Choice(network, slots, trial, tested, kind, recalibrates=recalibrate)
         if budget is None:

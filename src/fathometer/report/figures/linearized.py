@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEIGHT = 2.4
+_MAX_NAMES = 20  # of sites below an axis
 
 
 @for_print
@@ -34,5 +35,7 @@ def plot_linearized(result: Linearized, *, columns: Columns = 2) -> Figure:
     right.set_ylabel(sites["measure"].iloc[0])
     for axes in (left, right):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if len(sites) <= _MAX_NAMES:
+        right.set_xticks(sites["order"], sites["site"], rotation=30, ha="right")
     right.legend(frameon=False)
     return figure
