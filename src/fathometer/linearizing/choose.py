@@ -276,42 +276,31 @@ def costs_of(
     Raises:
         InputError: if a cost is not a number.
     """
-    found = _costs(criterion, maps, trial, network, seed, show)
-    for slot, cost in found.items():
+    costs: dict[Slot, float] = {}
+    if callable(criterion):
+        values = {slot: criterion(slot.site) for slot in maps}
+        costs = {slot: math.nan if value is None else float(value) for slot, value in values.items()}
+    elif criterion in ("kl", "greedy-kl"):
+        for done, (slot, each) in enumerate(maps.items(), 1):
+            costs[slot] = divergence_with(trial, slot, each)
+            show(done, len(maps))
+    elif criterion in ("fisher", "greedy-fisher", "taylor"):
+        costs = gradient_costs(trial, network, maps, "taylor" if criterion == "taylor" else "fisher", seed)
+    elif criterion == "random":
+        draw = random.Random(seed)
+        costs = {slot: draw.random() for slot in maps}
+    elif criterion == "depth":
+        costs = {slot: -float(slot.site.order) for slot in maps}
+    else:
+        costs = gauge_costs(criterion, maps, trial, network)
+    for slot, cost in costs.items():
         if math.isnan(cost):
             name = criterion if isinstance(criterion, str) else "the function"
             raise InputError(
                 f"{slot.site}: {name} gives no number for it; choose another criterion, or leave it out",
                 parameter="criterion",
             )
-    return found
-
-
-def _costs(
-    criterion: Chosen,
-    maps: Mapping[Slot, nn.Module],
-    trial: Trial,
-    network: nn.Module,
-    seed: int,
-    show: Callable[..., None],
-) -> dict[Slot, float]:
-    if callable(criterion):
-        values = {slot: criterion(slot.site) for slot in maps}
-        return {slot: math.nan if value is None else float(value) for slot, value in values.items()}
-    if criterion in ("kl", "greedy-kl"):
-        found = {}
-        for done, (slot, each) in enumerate(maps.items(), 1):
-            found[slot] = divergence_with(trial, slot, each)
-            show(done, len(maps))
-        return found
-    if criterion in ("fisher", "greedy-fisher", "taylor"):
-        return gradient_costs(trial, network, maps, "taylor" if criterion == "taylor" else "fisher", seed)
-    if criterion == "random":
-        draw = random.Random(seed)
-        return {slot: draw.random() for slot in maps}
-    if criterion == "depth":
-        return {slot: -float(slot.site.order) for slot in maps}
-    return gauge_costs(criterion, maps, trial, network)
+    return costs
 
 
 def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module) -> float:
