@@ -11,7 +11,7 @@ chosen among eleven ways on ResNet-20 and ResNet-56 with results on test images 
 after such a fit is optimistic for these two. `python -m benchmarks.recovery` uses the other test images.
 `python -m benchmarks.linearize_page` writes the page.
 
-Targets, stated before the first run on test images:
+Targets, stated before the first run on test images (those of trained networks are in `benchmarks.recovery`):
 
 1. `fisher` (one forward and one backward pass) has a median rank correlation of at least 0.90 with the
    measured divergence over the networks.

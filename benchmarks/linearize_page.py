@@ -5,13 +5,27 @@ python -m benchmarks.linearize_page
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.linearize_outcomes import (
+    ACCURACY,
+    BUDGETS,
+    OF_DIVERGENCE,
+    OF_LOSS,
+    TARGET,
+    budgets,
+    folding,
+    goals,
+    language,
+    met,
+    record,
+    recovered,
+    recovery,
+)
 from benchmarks.networks import NAMES
-from benchmarks.records import FOLDER, ROOT, Row, footer, markdown_table
+from benchmarks.records import ROOT, Row, footer, markdown_table
 from fathometer.report import (
     BLUE,
     GREY,
@@ -35,15 +49,6 @@ CRITERIA = (
 PASSES = {"kl": "1 forward for each site"} | dict.fromkeys(
     ("fisher", "taylor", "SNIP"), "1 forward, 1 backward"
 )
-TARGET, ACCURACY, RECOVERED = 0.90, 0.85, 0.929
-BUDGETS = {"100k elements": 0.935, "50k elements": 0.923}
-_OF = "correlation with divergence"
-
-
-def record(name: str) -> Any:
-    """Return a record, or None if there is none."""
-    path = FOLDER / "linearize" / f"{name}.json"
-    return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def measured() -> dict[str, Any]:
@@ -93,7 +98,7 @@ def draw(records: dict[str, Any]) -> Figure:
     """Draw the rank correlations of every network."""
     figure = column_figure(2, 2.8)
     axes = figure.subplots()
-    rows = correlations(records, "correlation with divergence")
+    rows = correlations(records, OF_DIVERGENCE)
     colours = dict(zip(records, [BLUE, ORANGE, *PALETTE[2:], GREY], strict=False))
     for name, colour in colours.items():
         axes.plot([row[name] for row in rows], "o", color=colour, label=name, markersize=5)
@@ -107,11 +112,11 @@ def draw(records: dict[str, Any]) -> Figure:
 def page() -> str:
     """Return the text of the page."""
     records = measured()
-    by_divergence = correlations(records, "correlation with divergence")
-    by_loss = correlations(records, "correlation with what is lost")
+    by_divergence = correlations(records, OF_DIVERGENCE)
+    by_loss = correlations(records, OF_LOSS)
     median = {str(row["criterion"]): float(row["median"]) for row in by_divergence}
     loss = {str(row["criterion"]): float(row["median"]) for row in by_loss}
-    fisher = [each["found"][_OF]["fisher"] for each in records.values()]
+    fisher = [each["found"][OF_DIVERGENCE]["fisher"] for each in records.values()]
     parts = [
         "# What an activation is worth\n",
         "**The affinity score is not the best guide to which activations can be removed.** Its rank "
@@ -132,6 +137,7 @@ def page() -> str:
         "`python -m benchmarks.linearize`, whose source states the targets.\n",
         "![Rank correlation of each criterion with the measured divergence, for each network]"
         "(images/linearize.svg)\n",
+        *goals(records),
         "## Does a criterion know the cost?\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
         f"images. {_verdict(records)} Criteria by which linear sites come first have their signs turned. The "
@@ -167,10 +173,10 @@ def page() -> str:
     parts += [
         *_partial(),
         *calibration_sets(records),
-        *_recovery(),
-        *_budgets(),
-        *_folding(),
-        *_language(),
+        *recovery(),
+        *budgets(),
+        *folding(),
+        *language(),
         *_missing(records),
     ]
     sizes = [
@@ -184,7 +190,7 @@ def page() -> str:
 
 def _verdict(records: dict[str, Any]) -> str:
     """Say whether the target is met, by the networks that had no part in the choice of `fisher`."""
-    of = _OF
+    of = OF_DIVERGENCE
     values = [each["found"][of]["fisher"] for name, each in records.items() if name != "resnet20"]
     target = f"The target is a median of at least {TARGET:.2f} for `fisher`, which was chosen among other "
     target += "criteria by gradients on training images of ResNet-20. "
@@ -199,7 +205,7 @@ def _verdict(records: dict[str, Any]) -> str:
     }
     exceptions = ", ".join(f"{name} ({value:.3f})" for name, value in below.items())
     lost = statistics.median(
-        each["found"]["correlation with what is lost"]["fisher"] for each in records.values()
+        each["found"][OF_LOSS]["fisher"] for name, each in records.items() if name != "resnet20"
     )
     deepest = max(records, key=lambda name: len(records[name]["found"]["sites"]))
     losses, images = (records[deepest]["found"][key] for key in ("lost", "test"))
@@ -207,168 +213,10 @@ def _verdict(records: dict[str, Any]) -> str:
     return (
         f"{target}Over the other networks the median is {median:.3f}: {word} for the divergence. Below it "
         f"are "
-        f"{exceptions}. For the accuracy that is lost it is {_met(lost >= TARGET)} ({lost:.2f}); that is "
+        f"{exceptions}. For the accuracy that is lost it is {met(lost >= TARGET)} ({lost:.3f}); that is "
         f"coarse: "
         f"in {deepest}, {few} of {len(losses)} sites change at most one of the images."
     )
-
-
-def _folding() -> list[str]:
-    each = record("folding-resnet56")
-    if each is None:
-        return []
-    found = each["found"]
-    times = found["seconds for 128 images"]
-    ratios = found["folded / other, median of ratios"]
-    return [
-        "## Folded\n",
-        f"ResNet-56 with {found['replaced']} ReLUs inside its blocks replaced; lines and BatchNorm folded "
-        f"into the convolutions: the outputs differ by {found['error']:.1e} of the largest. Seconds for 128 "
-        f"images, median: {', '.join(f'{label} {value}' for label, value in times.items())} (load "
-        f"{each['load']} on 2 cores). The folded network takes {ratios['original']:.2f} of the time of the "
-        f"original, {ratios['original, fused']:.2f} of that of the original with its BatchNorm folded by "
-        f"torch.fx, "
-        f"and {times['folded'] / times['linearized']:.2f} of that of the linearized network before folding. "
-        f"Less time than the original: {_met(ratios['original'] < 1)}. Less time than before folding: "
-        f"{_met(times['folded'] < times['linearized'])}.\n",
-    ]
-
-
-def recovered(pattern: str) -> list[Any]:
-    """Return what was found in trainings after linearization, those with fewer epochs first."""
-    files = sorted((FOLDER / "linearize").glob(f"recovery-{pattern}.json"))
-    return sorted((json.loads(f.read_text("utf-8"))["found"] for f in files), key=lambda run: run["epochs"])
-
-
-def _recovery() -> list[str]:
-    """Return the section about training, with a row for each number of epochs."""
-    runs = [run for run in recovered("resnet56-*") if run["budget"] is None]
-    if not runs:
-        return []
-    first, best = runs[0], max(run["recovered"] for run in runs)
-    start = first["without training"]
-    rows: list[Row] = [
-        {"epochs": run["epochs"], "accuracy": f"{run['recovered']:.2%}", "seconds": run["seconds"]}
-        for run in runs
-    ]
-    return [
-        "## Recovered\n",
-        f"ResNet-56 with {first['sites']} of 55 ReLUs replaced, those that `greedy-kl` chose, then trained "
-        "with `recover` on shifted and mirrored training images, under bfloat16 autocast. The accuracy is "
-        f"measured on {first['test']} test images that no other section uses. The original network has "
-        f"{first['original']:.2%}, the linearized one without training {start:.2%}. All sites are "
-        f"replaced at once, with lines fitted on {first['calibration']} training images and again in order "
-        f"of "
-        "depth. Two runs came before these: two epochs under "
-        "bfloat16 autocast left 15.79% (record at commit e21e9ea), because autocast kept the weights of the "
-        "first step, which `recover` now prevents; and one epoch in float32 gave 91.79% (record at commit "
-        "2d5d4e2).\n",
-        markdown_table(rows),
-        f"The target without training, at least {ACCURACY:.0%}, is {_met(start >= ACCURACY)}. The target of "
-        f"at least {RECOVERED:.1%} after at most 20 epochs is {_met(best >= RECOVERED)}.\n",
-    ]
-
-
-def _budgets() -> list[str]:
-    """Return the section about budgets of elements."""
-    rows: list[Row] = []
-    reached: dict[str, float] = {}
-    for run in recovered("*elements-*"):
-        before, left = run["elements"]
-        rows.append(
-            {
-                "network": run["network"],
-                "budget": run["budget"],
-                "elements": f"{int(left)} of {int(before)}",
-                "sites replaced": f"{run['sites']} of {run['of']}",
-                "original": f"{run['original']:.2%}",
-                "without training": f"{run['without training']:.2%}",
-                "epochs": run["epochs"],
-                "recovered": f"{run['recovered']:.2%}",
-            }
-        )
-        if run["network"] == "cifar_resnet18":
-            reached[run["budget"]] = run["recovered"]
-    if not rows:
-        return []
-    targets = [
-        f"at least {target:.1%} with {budget}: {_met(reached[budget] >= target)} ({reached[budget]:.2%})"
-        for budget, target in BUDGETS.items()
-        if budget in reached
-    ]
-    return [
-        "## Budgets of ReLU elements\n",
-        "What private inference pays for is the number of ReLU elements for each image. Sites are chosen by "
-        "`greedy-kl`, divergence for each element, on training images; then the network is trained with "
-        "`recover`. The accuracy is measured on the same test images as in the section before.\n",
-        markdown_table(rows),
-        f"Targets for the ResNet-18: {'; '.join(targets)}. They are about what SNL (Cho et al., 2022), which "
-        "chooses single pixels instead of whole sites and trains its masks, is published with: 92.27% at "
-        "49.4K and 93.50% at 99.9K. This ResNet-18 was trained for few epochs on two CPU cores "
-        "(`python -m benchmarks.train_cifar`).\n",
-    ]
-
-
-def _met(reached: bool) -> str:
-    return "met" if reached else "missed"
-
-
-def language_records() -> dict[str, Any]:
-    """Return what was found for SmolLM2 by the text that it was measured on."""
-    files = sorted((FOLDER / "linearize").glob("language-smollm2-*.json"))
-    return {
-        file.stem.removeprefix("language-smollm2-"): json.loads(file.read_text("utf-8"))["found"]
-        for file in files
-    }
-
-
-def _language() -> list[str]:
-    """Return the section about SmolLM2."""
-    records = language_records()
-    if not records:
-        return []
-    rows: list[Row] = []
-    several: list[Row] = []
-    for text, found in records.items():
-        values = found[_OF]
-        ordered = sorted(values, key=lambda name: -values[name])
-        rows.append({"text": text} | {name: values[name] for name in ordered})
-        greedy = record(f"language-greedy-smollm2-{text}")
-        for count in ("3", "6", "9"):
-            scores = {name: s[count]["before"]["perplexity"] for name, s in found["together"].items()}
-            chance = statistics.median(scores.pop(f"random {seed}") for seed in range(3))
-            if greedy is not None:
-                scores = {"greedy-kl": greedy["found"]["scores"][count]["perplexity"], **scores}
-            row: Row = {"text": text, "replaced": f"{count} of 30"}
-            row |= {"none": f"{found['original']['perplexity']:.1f}"}
-            row |= {name: f"{scores[name]:.1f}" for name in scores}
-            several.append(row | {"random, median of 3": f"{chance:.1f}"})
-    known = sum(found[_OF]["kl"] >= TARGET for found in records.values())
-    rivals = ("block influence", "cosine of the MLP", "r2 of the lines")
-    won = {
-        name: sum(name in row and all(float(row[name]) < float(row[r]) for r in rivals) for row in several)
-        for name in ("kl", "greedy-kl")
-    }
-    ours = " and ".join(f"`{name}` in {count}" for name, count in won.items())
-    size = next(iter(records.values()))
-    return [
-        "## The MLPs of a language model\n",
-        "SmolLM2-135M: each of its 30 MLPs in turn replaced by the best affine map (ridge), fitted on "
-        f"{size['calibration'] * 128} tokens of a text and measured on {size['test'] * 128} others of the "
-        "same text. The texts are this documentation, source code of this package, and scikit-learn's "
-        "descriptions of data sets. Rank correlation of each criterion with the measured divergence:\n",
-        markdown_table(rows),
-        f"The target is at least {TARGET}. `kl`, a pass for each MLP, reaches it on {known} of {len(rows)} "
-        "texts; `fisher` does not. R² is that of the tokens of the fit, of which there are about four for "
-        "each "
-        "feature; the maps with the highest R² are among those that cost most.\n",
-        "Perplexity with several MLPs replaced in the order of a criterion, with nothing fitted again; "
-        "`greedy-kl` measures the divergence of the others again after each MLP; it was added after the "
-        "other columns were known.\n",
-        markdown_table(several),
-        "The perplexity is lower than by block influence (ShortGPT), by the cosine of the MLP and by R² "
-        f"alone: by {ours} of {len(several)} cases. The target is all of them.\n",
-    ]
 
 
 def _partial() -> list[str]:
@@ -405,7 +253,7 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
     for name, first in records.items():
         sets = [first, *filter(None, (record(f"costs-{name}-set{number}") for number in (1, 2)))]
         if len(sets) > 1:
-            values = [each["found"]["correlation with divergence"] for each in sets]
+            values = [each["found"][OF_DIVERGENCE] for each in sets]
             row: Row = {"network": name, "sets": len(sets)}
             for criterion in ("fisher", "kl", "taylor", "affinity", "r2_heldout"):
                 ordered = sorted(each[criterion] for each in values)
