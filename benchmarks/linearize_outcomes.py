@@ -178,10 +178,9 @@ def budgets() -> list[str]:
         "`greedy-kl`, divergence for each element, on training images; then the network is trained with "
         "`recover`. The accuracy is measured on the same test images as in the section before.\n",
         markdown_table(rows),
-        f"Targets for the ResNet-18: {'; '.join(targets) or 'not measured'}. They are about what SNL (Cho et al., 2022), which "
-        "chooses single pixels instead of whole sites and trains its masks, is published with: 92.27% at "
-        "49.4K and 93.50% at 99.9K. `python -m benchmarks.train_cifar` "
-        "trains that ResNet-18.\n",
+        f"Targets for a ResNet-18: {'; '.join(targets) or 'not measured'}. They are about what SNL (Cho et "
+        "al., 2022), which chooses single pixels instead of whole sites and trains its masks, is published "
+        "with: 92.27% at 49.4K and 93.50% at 99.9K. `python -m benchmarks.train_cifar` trains that ResNet-18.\n",
     ]
 
 
