@@ -180,7 +180,8 @@ def budgets() -> list[str]:
         markdown_table(rows),
         f"Targets for a ResNet-18: {'; '.join(targets) or 'not measured'}. They are about what SNL (Cho et "
         "al., 2022), which chooses single pixels instead of whole sites and trains its masks, is published "
-        "with: 92.27% at 49.4K and 93.50% at 99.9K. `python -m benchmarks.train_cifar` trains that ResNet-18.\n",
+        "with: 92.27% at 49.4K and 93.50% at 99.9K. `python -m benchmarks.train_cifar` trains such a "
+        "ResNet-18.\n",
     ]
 
 
