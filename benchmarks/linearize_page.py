@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.linearize_outcomes import (
     ACCURACY,
-    BUDGETS,
     OF_DIVERGENCE,
     OF_LOSS,
     TARGET,
@@ -21,7 +20,6 @@ from benchmarks.linearize_outcomes import (
     language,
     met,
     record,
-    recovered,
     recovery,
 )
 from benchmarks.networks import NAMES
@@ -277,13 +275,7 @@ def _missing(records: dict[str, Any]) -> list[str]:
     alone = [name for name, each in records.items() if "together" not in each["found"]]
     once = [name for name in records if record(f"costs-{name}-set1") is None]
     unseen = [name for name in NAMES if name not in records and name not in ("smollm2", "cifar_resnet18")]
-    budgets = [
-        f"ResNet-18 with {budget}"
-        for budget in BUDGETS
-        if not any(r.get("network") == "cifar_resnet18" and r["budget"] == budget for r in recovered("*"))
-    ]
     lines = [
-        f"budgets of ReLU elements: {', '.join(budgets)}" if budgets else "",
         f"several sites at once, by each criterion: {', '.join(alone)}" if alone else "",
         f"other calibration images and seeds: {', '.join(once)}, SmolLM2",
         f"networks for ImageNet or CIFAR-10 whose weights are at hand: {', '.join(unseen)}" if unseen else "",

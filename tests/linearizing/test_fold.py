@@ -38,6 +38,12 @@ def mixer() -> nn.Module:
     )
 
 
+def norm_last() -> nn.Module:
+    """BatchNorm after the activation."""
+    convolutions = nn.Conv2d(3, 6, 3), nn.ReLU(), nn.BatchNorm2d(6), nn.Conv2d(6, 6, 3)
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(24, 4))
+
+
 def lines_in(network: fx.GraphModule) -> int:
     calls = [node.target for node in network.graph.nodes if node.op == "call_module"]
     return sum(isinstance(network.get_submodule(call), ChannelMap | SlopeMap | FullMap) for call in calls)
@@ -52,6 +58,7 @@ def lines_in(network: fx.GraphModule) -> int:
         (mixer, (200, 8), "channel", 0, 2),  # three linear layers become one
         (mixer, (200, 5, 8), "channel", 0, 2),
         (mixer, (300, 8), "affine", 0, 2),
+        (norm_last, (9, 3, 6, 6), "channel", 0, 3),
     ],
 )
 def test_a_folded_network_is_the_same_with_fewer_layers(

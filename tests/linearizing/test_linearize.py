@@ -304,7 +304,7 @@ def test_a_result_is_saved_loaded_plotted_and_reported(tmp_path: Path) -> None:
 def test_points_are_not_counted_with_labels_that_do_not_fit() -> None:
     network, x, y = made()
     for labels in (y + 5, y.float()):
-        with pytest.raises(InputError, match="points of accuracy cannot be counted"):
+        with pytest.raises(InputError, match="points of accuracy cannot be counted: labels must be"):
             linearize(network, TensorDataset(x, labels), budget="1 points")
 
 
@@ -469,6 +469,23 @@ def test_a_cost_that_is_no_number_is_refused(criterion: Any) -> None:
     sites = ["module:1", "module:2"] if criterion == "affinity" else "module:2"
     with pytest.raises(InputError, match=r"2: .* gives no number for it"):
         linearize(network, torch.randn(64, 4), sites=sites, kind="affine", budget=1, criterion=criterion)
+
+
+def test_about_as_many_positions_are_compared_however_uneven_the_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fathometer.linearizing.trial._MAX_ROWS", 100)
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.Conv2d(4, 5, 1)).eval()
+    batches = [torch.randn(count, 3, 10, 10) for count in (1, 30, 2, 7)]
+
+    class Segmenting(nn.Module):
+        def forward(self, x: Tensor) -> dict[str, Tensor]:
+            return {"logits": network(x)}
+
+    with opened(Segmenting(), batches) as (device, copied, _):
+        trial = Trial(copied, batches, batches, device)
+        assert sum(map(len, trial._original)) == 100
+        assert trial.score().divergence == 0
 
 
 def test_a_site_inside_another_one_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -188,3 +189,20 @@ def test_threads_have_passes_of_their_own() -> None:
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(network, [x, x]):
             torch.testing.assert_close(found, x - 1)
+
+
+def test_an_interrupted_network_can_be_saved_and_its_parts_are_not_run_with_old_counts() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    x = torch.randn(8, 4)
+    block = Interrupting()
+    network: Any = linearize(nn.Sequential(nn.Linear(4, 4), block), x, kind="identity")
+    network[1].between = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        network(x)
+    network[1].between = None
+    with pytest.raises(InputError, match="outside of the network's forward"):
+        network[1](x)
+    assert pickle.dumps(network)
+    assert not torch._C._len_torch_function_stack()

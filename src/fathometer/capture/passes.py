@@ -34,7 +34,7 @@ class Pass:
 
     info: PassInfo
     tensors: TensorFacts
-    caller: FrameType  # runs the network
+    caller: FrameType | None  # runs the network; None where that is not known
     error: BaseException | None  # was being handled when the pass began
     depth: int = 0  # how many times the network has called itself
     ignore_depth: int = 0  # how many calls under way hide the calls inside them
@@ -49,8 +49,10 @@ class Pass:
                 frame.guard.__exit__(None, None, None)
 
 
-def is_running(frame: FrameType) -> bool:
-    """Tell whether a frame of Python is among those that led here."""
+def is_running(frame: FrameType | None) -> bool:
+    """Tell whether a frame of Python is among those that led here; None is taken to be."""
+    if frame is None:
+        return True
     current: FrameType | None = sys._getframe()
     while current is not None and current is not frame:
         current = current.f_back

@@ -132,5 +132,5 @@ def _view(result: Linearized, view: type[TableView]) -> TableView:
     shown["site"] = shown["site"].where(shown["site"] != "", "(original)")
     facts = result.provenance
     names = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
-    note = f"divergence: {result.divergence_name} of the outputs; elements: of the sites left"
+    note = f"divergence: {result.divergence_name} of the outputs; elements: of sites not replaced"
     return view(shown.set_index("sites"), f"{names}, by {facts.settings['criterion']}", note, ".4g")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -47,8 +47,8 @@ def sites(
     Weights do not change which sites there are, so none are loaded by default.
 
     With `--cost` and `--data`, the default weights are loaded, and each site is replaced by lines in turn:
-    `kl` is the divergence of the outputs that this causes, `fisher` ranks sites nearly as `kl` does, by one
-    backward pass, `r2` is the share of the variance that the lines explain.
+    `kl` is the divergence of the outputs that this causes, `fisher` a fast estimate of its order by one
+    backward pass, `r2` the share of the variance that the lines explain.
 
     For example:
 
@@ -129,7 +129,7 @@ def _costs(
 ) -> None:
     """Show what it costs to replace each site, the cheapest first."""
     from fathometer.cli.tables import TableView
-    from fathometer.linearizing import site_costs
+    from fathometer.linearizing import Criterion, site_costs
 
     loaded = load_model_and_data(model, data, chosen.seed, options)
     found = site_costs(
@@ -144,9 +144,11 @@ def _costs(
         device=loaded.device,
         seed=chosen.seed,
         progress=True,
-    ).sort_values(criteria[0])
-    title = f"{len(found)} sites of {model} on {data}, by {criteria[0]}"
+    )
+    is_cost = criteria[0] in get_args(Criterion) or criteria[0].startswith("-")
+    found = found.sort_values(criteria[0], ascending=is_cost)
+    title = f"{len(found)} sites of {model} on {data}, those first that {criteria[0]} would replace first"
     note = (
-        "kl: divergence of the outputs if the site alone is replaced; fisher: ranks sites nearly as kl does"
+        "kl: divergence of the outputs if the site alone is replaced; fisher: a fast estimate of that order"
     )
     print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -131,15 +131,15 @@ class Choice:
         self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
     ) -> None:
         """Replace sites until the budget is used."""
+        if budget.unit == "points" and (problem := self._test.label_problem):
+            raise InputError(
+                f"points of accuracy cannot be counted: {problem}; give inputs alone to count "
+                "agreement with the original network",
+                parameter="budget",
+            )
         known = journal.steps
         self.curve = [known[0].row if known else self.row("")]
         journal.add(Step(self.curve[0], {}))
-        if budget.unit == "points" and "accuracy" not in self.curve[0] and self._test.has_labels:
-            raise InputError(
-                "points of accuracy cannot be counted: the labels are no whole numbers of classes of the "
-                "outputs; give other labels, or inputs alone to count agreement with the original network",
-                parameter="budget",
-            )
         by_name = {slot.site.name: slot for slot in self._slots}
         order = Order(self._trial, self._network, criterion, seed, budget)
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
@@ -227,7 +227,7 @@ class Order:
         self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int, budget: Budget
     ) -> None:
         self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
-        self._for_each_element = budget.unit == "elements" and criterion in DIVIDED_BY_ELEMENTS
+        self._per_element = budget.unit == "elements" and criterion in DIVIDED_BY_ELEMENTS
         self._divergence = 0.0  # of the network as it is
         self.costs: dict[Slot, float] = {}
 
@@ -237,10 +237,10 @@ class Order:
             return self._least_divergence(maps)
         if not self.costs or self._criterion == "greedy-fisher":
             self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed)
-        return min(maps, key=self._price)
+        return min(maps, key=self._ranking_cost)
 
-    def _price(self, slot: Slot) -> float:
-        if not self._for_each_element:
+    def _ranking_cost(self, slot: Slot) -> float:
+        if not self._per_element:
             return self.costs[slot]
         return (self.costs[slot] - self._divergence) / slot.elements
 
@@ -249,15 +249,15 @@ class Order:
 
         This lazy search assumes that the cost of a site does not fall from step to step.
         """
-        if self._for_each_element:
+        if self._per_element:
             self._divergence = self._trial.score().divergence
-        queue = [(self._price(slot), slot.site.order, slot) for slot in maps]
+        queue = [(self._ranking_cost(slot), slot.site.order, slot) for slot in maps]
         heapq.heapify(queue)
         best: Slot | None = None
-        while queue and (best is None or queue[0][0] < self._price(best)):
+        while queue and (best is None or queue[0][0] < self._ranking_cost(best)):
             slot = heapq.heappop(queue)[2]
             self.costs[slot] = divergence_with(self._trial, slot, maps[slot])
-            if best is None or self._price(slot) < self._price(best):
+            if best is None or self._ranking_cost(slot) < self._ranking_cost(best):
                 best = slot
         assert best is not None
         return best
@@ -297,7 +297,7 @@ def costs_of(
         if math.isnan(cost):
             name = criterion if isinstance(criterion, str) else "the function"
             raise InputError(
-                f"{slot.site}: {name} gives no number for it; choose another criterion, or leave it out",
+                f"{slot.site}: {name} gives no number for it; choose another one, or leave this site out",
                 parameter="criterion",
             )
     return costs

@@ -46,6 +46,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
         _fold_norms(folded)
         _fold_lines(folded)
+        _fold_norms(folded)  # those that come after a line
         _merge_layers(folded)
         folded.graph.lint()
         folded.delete_all_unused_submodules()

@@ -78,9 +78,9 @@ def linearize(
         sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
             `module:*.mlp` stands for whole modules, with `kind="affine"`.
         budget: a number of sites (`12`, `"25%"`), of activation elements for each input that may stay
-            (`"50k elements"`; costs of the outputs are then those for each element), or of points of accuracy
-            that may be lost (`"0.5 points"`; without labels, of agreement with the original). If left out,
-            all `sites` are replaced at once.
+            (`"50k elements"`; sites are then ranked by the change of the outputs divided by their elements),
+            or of points of accuracy that may be lost (`"0.5 points"`; without labels, of agreement with the
+            original). If left out, all `sites` are replaced at once.
         criterion: how sites are chosen (`fathometer.linearizing.criteria.Criterion`): `greedy-kl`, `kl`,
             `greedy-fisher`, `fisher`, `taylor`, `random`, `depth`, a gauge, or a function of a `Site`.
         kind: what takes the place of a call: a line for each `channel`, one `slope` for all, the `identity`,
@@ -125,7 +125,7 @@ def linearize(
     settings = {
         "kind": kind,
         "criterion": _as_plain(criterion),
-        "budget": budget,
+        "budget": None if budget is None else str(budget),
         "sites": _as_plain(sites),
         "activations": _as_plain(activations) or None,
         "code": [code_hash(each) for each in _functions((criterion, sites, activations))] or None,

@@ -77,7 +77,7 @@ class _Running:
     """A forward pass under way in one thread.
 
     Attributes:
-        state: where it is.
+        state: the modules that are running.
         counts: how often each operator and module was called so far.
         undo: ends what was begun for the pass.
     """
@@ -118,18 +118,26 @@ class Replacer(Observer):
         owners = self._paths if self._functions else {model: ""}
         self._handles = [h for m in filter(self._needs_hooks, owners) for h in self._hooks(m)]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out passes under way."""
+        return {**vars(self), "_threads": {}}
+
     def __deepcopy__(self, memo: Any) -> Replacer:
         """Belong to the copy of the network."""
         new = self.__class__.__new__(self.__class__)
         memo[id(self)] = new
-        for name, value in vars(self).items():
-            setattr(new, name, {} if name == "_threads" else copy.deepcopy(value, memo))
+        for name, value in self.__getstate__().items():
+            setattr(new, name, copy.deepcopy(value, memo))
         return new
 
     @property
     def _own(self) -> _Running | None:
-        """The pass of this thread."""
-        return self._threads.get(threading.get_ident())
+        """The pass of this thread, unless an interrupt has ended it and no hook was called."""
+        own = self._threads.get(threading.get_ident())
+        if own is None or is_running(own.state.caller):
+            return own
+        self._leave()
+        return None
 
     @property
     def _running(self) -> Pass | None:
@@ -182,6 +190,9 @@ class Replacer(Observer):
     def tracing(self) -> Iterator[None]:
         """Run the slots while torch.fx calls the network's `forward`, past its hooks."""
         self._enter(self._model, (), {})
+        self._threads[
+            threading.get_ident()
+        ].state.caller = None  # the frame of a generator does not count as running
         try:
             yield
         finally:
@@ -221,11 +232,8 @@ class Replacer(Observer):
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         del args, kwargs
         compiling, own = torch.compiler.is_compiling(), self._own
-        if own is not None and not compiling and not is_running(own.state.caller):
-            self._leave()  # an interrupt has ended the last pass, and no hook was called
-            own = None
         if own is None:
-            caller: Any = None if compiling else sys._getframe(2)
+            caller = None if compiling else sys._getframe(2)
             own = _Running(Pass(PassInfo(0), TensorFacts(0), caller, None))
             self._threads[threading.get_ident()] = own
             if self._functions:

@@ -19,10 +19,18 @@ from fathometer.capture.axes import tensors_in
 from fathometer.errors import FathometerError, ForwardError, InputError, first_line
 from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitted
 from fathometer.linearizing.slots import Original, Slot
-from fathometer.measuring.batches import batches_of, input_count, label_entry, pieces, run, slice_inputs
+from fathometer.measuring.batches import (
+    batches_of,
+    input_count,
+    labels_of,
+    pieces,
+    run,
+    slice_inputs,
+    unfit_labels,
+)
 from fathometer.measuring.scores import Scorer, outcome
 
-_MAX_ROWS = 16_384  # of logits whose divergence is measured
+_MAX_ROWS = 16_384  # about as many positions are compared
 
 Note: TypeAlias = Callable[[Slot, Tensor, Tensor, Tensor], None]
 """Called with a slot, its input, what the original call gives, and what the network goes on with."""
@@ -76,15 +84,18 @@ class Trial:
         self.batches = batches
         self.are_logits = True
         self._original: list[Tensor] = []
-        self._every = 1  # of the rows of logits is compared: those of all tokens would need too much memory
+        self._every = 1  # compare every n-th position: those of all tokens would need too much memory
+        seen, inputs = 0, sum(map(input_count, batches))
         with torch.no_grad():
             for output, value in self.outputs():
                 rows, self.are_logits = rows_of(output, value)
                 if not torch.isfinite(rows).all():
                     raise InputError("the outputs of the network are not finite numbers", parameter="data")
-                if self.are_logits and not self._original:
-                    self._every = math.ceil(len(rows) * len(batches) / _MAX_ROWS)
-                self._original.append(log_softmax(rows[:: self._every], -1) if self.are_logits else rows)
+                if self.are_logits and not self._original and len(rows) > input_count(value):
+                    self._every = math.ceil(len(rows) / input_count(value) * inputs / _MAX_ROWS)
+                start, seen = -seen % self._every, seen + len(rows)
+                rows = rows[start :: self._every]
+                self._original.append(log_softmax(rows, -1) if self.are_logits else rows)
         values = [] if self.are_logits else [rows.double().flatten() for rows in self._original]
         self._spread = float(torch.cat(values).var(correction=0) * sum(map(len, values))) if values else 0.0
 
@@ -105,9 +116,12 @@ class Trial:
         """Compare the network as it is now with the original one."""
         scorer = Scorer(self._model, self._data)
         total = rows_seen = same = 0.0
+        seen = 0
         started = time.perf_counter()
         for (output, value), wanted in zip(self.outputs(), self._original, strict=True):
-            rows = rows_of(output, value)[0][:: self._every]
+            rows, _ = rows_of(output, value)
+            start, seen = -seen % self._every, seen + len(rows)
+            rows = rows[start :: self._every]
             rows_seen += len(rows)
             if self.are_logits:
                 found = log_softmax(rows, -1)
@@ -191,9 +205,21 @@ class Trial:
         return int(counter.get_total_flops())
 
     @property
-    def has_labels(self) -> bool:
-        """Whether the batches have labels."""
-        return label_entry(self.batches[0]) is not None
+    def label_problem(self) -> str:
+        """Why the labels of the first batch are not classes of the outputs; empty if they can be."""
+        value = self.batches[0]
+        labels = labels_of(value)
+        if labels is None:
+            return unfit_labels(value)
+        outputs = self._original[0]
+        if not self.are_logits or len(outputs) != len(labels):
+            return ""
+        fits = labels.min() >= 0 and labels.max() < outputs.shape[-1]
+        return (
+            ""
+            if fits
+            else f"labels must be 0 to {outputs.shape[-1] - 1}, got {labels.min()} to {labels.max()}"
+        )
 
     @property
     def has_running_means(self) -> bool:
