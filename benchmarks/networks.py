@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from pydoc_data import topics
 from typing import Any
 
-import numpy as np
-import sklearn
 import torch
 from torch import Tensor, nn
 
 from benchmarks.records import ROOT
 from fathometer.data import open_data
 from fathometer.models import LoadedModel, ensure_torchvision_operators, load_model
-from papers.networks import cifar10, imagenet
+from papers.images.pictures import Split, cifar10
+from papers.networks import cifar10 as cifar10_networks
+from papers.networks import imagenet
 from papers.networks.network import Network
+from papers.networks.recipes import build
+from papers.networks.trainer import enlarged
+
+SEEN = 1000
+"""Test images of CIFAR-10 that `linearize` was developed with; no benchmark uses them."""
+
+ENLARGED = "images enlarged to 128 pixels"
 
 LANGUAGE_MODELS = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf"}
 """Files of weights by name."""
 
 TEXTS = {
-    "documentation": (ROOT, "docs/*.md"),
-    "code": (ROOT, "src/fathometer/capture/*.py"),
-    "datasets": (Path(sklearn.__file__).parent, "datasets/descr/*.rst"),
+    "documentation": (ROOT, "docs/**/*.md"),
+    "code": (ROOT, "src/fathometer/*/*.py"),
+    "python": (Path(topics.__file__).parent, "topics.py"),
 }
-"""Texts for language models that need no download: of this repository, and scikit-learn's about data sets."""
+"""Texts for language models that need no download: of this repository, and Python's own reference."""
 
 
 def cifar_resnet18() -> nn.Module:
@@ -41,11 +51,25 @@ def cifar_resnet18() -> nn.Module:
     return network
 
 
+def _enlarged(name: str) -> Network:
+    """Return one of torchvision's networks that `python -m papers.networks train` trains."""
+    return replace(
+        cifar10_networks.resnet20,
+        name=name,
+        title=name,
+        build=partial(build, name, 0),
+        file=f"{name}.pt",
+        source=f"python -m papers.networks train {name}",
+        accuracy=None,
+        notes=(ENLARGED,),
+    )
+
+
 CIFAR: dict[str, Network] = {
-    **{name: each for name, each in cifar10.NETWORKS.items() if name.startswith("resnet")},
-    "vgg16": cifar10.cifar_vgg16,
+    **{name: each for name, each in cifar10_networks.NETWORKS.items() if name.startswith("resnet")},
+    "vgg16": cifar10_networks.cifar_vgg16,
     "cifar_resnet18": replace(
-        cifar10.resnet20,
+        cifar10_networks.resnet20,
         name="cifar_resnet18",
         title="ResNet-18 (CIFAR-10)",
         build=cifar_resnet18,
@@ -54,9 +78,17 @@ CIFAR: dict[str, Network] = {
         accuracy=None,
         notes=(),
     ),
+    **{name: _enlarged(name) for name in ("densenet121", "vit_b_16")},
 }
 IMAGENET = {name: each for name, each in imagenet.NETWORKS.items() if name not in ("alexnet", "vgg16")}
 NAMES = (*CIFAR, *IMAGENET, *LANGUAGE_MODELS)
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Let a benchmark know where networks and data are, and where to run."""
+    parser.add_argument("--weights", nargs="+", required=True, help="folders of weights")
+    parser.add_argument("--data", help="folder with cifar10_train.npz and cifar10_test.npz")
+    parser.add_argument("--device", default="cpu")
 
 
 def loaded(options: argparse.Namespace, name: str) -> LoadedModel:
@@ -67,26 +99,33 @@ def loaded(options: argparse.Namespace, name: str) -> LoadedModel:
     file = next((path for folder in folders for path in sorted(folder.rglob(pattern))), None)
     if file is None:
         raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
-    return load_model(f"hf:{file}") if network is None else network.load(file)
+    model = load_model(f"hf:{file}") if network is None else network.load(file)
+    model.module.to(options.device)
+    return model
 
 
-def cifar(name: str, path: Path, count: int, part: int = 0, skip: int = 0) -> list[tuple[Tensor, Tensor]]:
-    """Return a part of the images of CIFAR-10 with their labels, as the network takes them."""
-    images = slice(skip + part * count, skip + (part + 1) * count)
-    with np.load(path) as file:
-        x = torch.from_numpy(file["x"][images]).movedim(-1, 1) / 255
-        y = torch.from_numpy(file["y"][images]).long()
+def cifar(
+    options: argparse.Namespace, name: str, split: Split, count: int, start: int = 0
+) -> list[tuple[Tensor, Tensor]]:
+    """Return labelled images of CIFAR-10 on the device, as a network takes them, 500 in a batch."""
     crop = CIFAR[name].crop
-    x = (x - torch.tensor(crop.mean).view(3, 1, 1)) / torch.tensor(crop.std).view(3, 1, 1)
-    return list(zip(x.split(128), y.split(128), strict=True))
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (crop.mean, crop.std))
+    found = cifar10(Path(options.data), split)
+    x = (found.pixels[start : start + count] / 255 - mean) / std
+    if ENLARGED in CIFAR[name].notes:
+        x = enlarged(x)
+    y = found.labels[start : start + count]
+    sides = (side.to(options.device).split(500) for side in (x, y))
+    return list(zip(*sides, strict=True))
 
 
-def blocks(model: Any, text: str, options: argparse.Namespace) -> list[Any]:
-    """Cut a text into blocks of 128 tokens, 8 in a batch."""
-    file = Path(text)
-    if text in TEXTS:
-        file = Path(options.scratch) / f"{text}.txt"
-        folder, pattern = TEXTS[text]
-        words = "\n".join(path.read_text("utf-8") for path in sorted(folder.glob(pattern)))
+def blocks(options: argparse.Namespace, model: Any, text: str, count: int) -> list[Any]:
+    """Return the first blocks of 128 tokens of a text, 8 in a batch."""
+    folder, pattern = TEXTS[text]
+    words = "\n".join(path.read_text("utf-8") for path in sorted(folder.glob(pattern)))
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / f"{text}.txt"
         file.write_text(words, "utf-8")
-    return list(islice(open_data(str(file), model.inputs, batch_size=8, length=128), 64))
+        data = open_data(str(file), model.inputs, batch_size=8, length=128)
+        found: Any = list(islice(data, count // 8))
+    return [{name: ids.to(options.device) for name, ids in batch.items()} for batch in found]

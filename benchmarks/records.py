@@ -67,7 +67,12 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """Name the commit, and say whether the code differs from it."""
+    """Name the commit, and say whether the code differs from it.
+
+    A copy of the code without a repository names it in the environment variable `GIT_COMMIT`.
+    """
+    if copied := os.environ.get("GIT_COMMIT"):
+        return copied
     changed = _git(
         "status", "--porcelain", "--", "src", "tests", "papers/*.py", "benchmarks/*.py", "examples"
     )
