@@ -54,12 +54,13 @@ from benchmarks.records import FOLDER, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
 from fathometer.linearizing.choose import Choice, divergence_with
-from fathometer.linearizing.fold import fold
+from fathometer.linearizing.fold import fold, full_precision
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, opened
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening
+from fathometer.measuring.batches import input_count
 from fathometer.progress import show_nothing
 from fathometer.results.provenance import Provenance
 
@@ -95,11 +96,13 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
         batches, tested = found[: calibration // 8], found[calibration // 8 :]
     elif name in IMAGENET:  # all at hand are training images of one set: others than those of the fit
         source = list(islice(open_data(options.images, model.inputs, batch_size=50), 20))
-        first = options.set * calibration // 50
-        batches, tested = source[first : first + calibration // 50], source[-(test // 50) :]
+        first, last = options.set * calibration // 50, len(source) - test // 50
+        batches, tested = source[:last][first : first + calibration // 50], source[last:]
     else:
         batches = cifar(options, name, "train", calibration, start=options.set * calibration)
         tested = cifar(options, name, "test", test, start=SEEN)
+    if len(batches) * input_count(batches[0]) < calibration or len(tested) * input_count(tested[0]) < test:
+        raise SystemExit(f"{name}: there are fewer than {calibration} and {test} inputs")
     with opened(model, batches, kind=kind, sites=sites) as (device, network, replacer):
         trial = Trial(network, batches, batches, device)
         held_out = Trial(network, tested, tested, device)
@@ -181,7 +184,7 @@ def field_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
                 rows, targets = logits[:, :-1].flatten(0, 1), value["input_ids"][:, 1:].flatten()
             else:
                 rows, targets = logits, labels
-            nn.functional.cross_entropy(rows, targets.long(), reduction="sum").backward()
+            nn.functional.cross_entropy(rows, targets.to(rows.device, torch.long), reduction="sum").backward()
     b.network.zero_grad(set_to_none=True)
     if isinstance(b.trial.batches[0], Mapping):
         return {"SNIP": saliency, **stream_criteria(b)}
@@ -284,7 +287,8 @@ def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     sides = {"original": model, "original, fused": fuse(model), "linearized": network, "folded": folded}
     times: dict[str, list[float]] = {label: [] for label in sides}
     with torch.no_grad():
-        error = float((folded(x) - network(x)).abs().max() / network(x).abs().max())
+        with full_precision():
+            error = float((folded(x) - network(x)).abs().max() / network(x).abs().max())
         for _ in range(options.rounds):
             for label, each in sides.items():
                 times[label].append(seconds(each, x))

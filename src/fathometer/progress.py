@@ -102,11 +102,15 @@ def progress_bar(what: str) -> Iterator[ProgressBar]:
 
 
 @contextmanager
-def shown(progress: bool | Callable[[int, int | None], None], what: str) -> Iterator[ProgressCallback]:
-    """Yield what moves a bar: one of its own for True, the caller's function of (done, total), or nothing."""
+def shown(
+    progress: bool | ProgressBar | Callable[[int, int | None], None], what: str
+) -> Iterator[ProgressCallback]:
+    """Yield what moves a bar: one of its own for True, the caller's bar or function, or nothing."""
     if progress is True:
         with progress_bar(what) as bar:
             yield bar
+    elif isinstance(progress, ProgressBar):
+        yield progress
     elif progress:
         own = progress
         yield lambda done, total, note="": own(done, total)  # noqa: ARG005 - the note is for bars

@@ -24,6 +24,7 @@ from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import opened
 from fathometer.linearizing.trial import Trial
 from fathometer.models import ensure_torchvision_operators
+from fathometer.progress import show_nothing
 
 
 class Small(nn.Module):
@@ -104,7 +105,7 @@ def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_
         choice.fit()
         for slot in slots:
             slot.replacement = choice.maps[slot]
-        choice._fit_in_order(first=0)
+        choice._fit_in_order(0, show_nothing)
         first, later = (cast("ChannelMap", slot.replacement) for slot in slots)
     with torch.no_grad():
         inner = network.norm(network.first(x))
@@ -175,7 +176,7 @@ def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
     assert sum(p.numel() for p in found.parameters()) == 8 * 5 + 5 + 5 * 3 + 3
     assert result_of(found).curve["flops"].is_monotonic_decreasing
     assert result_of(found).table["r2"].item() > 0.7
-    with pytest.raises(InputError, match=re.escape("its width changes from 8 to 5; give kind='affine'")):
+    with pytest.raises(InputError, match="its width changes from 8 to 5, as only an affine map can"):
         linearize(net, x, sites="module:0")
     with pytest.raises(InputError, match=r"expected more than 8 positions .* got 8; give more data"):
         linearize(net, x[:8], sites="module:0", kind="affine")
@@ -303,8 +304,8 @@ def test_a_result_is_saved_loaded_plotted_and_reported(tmp_path: Path) -> None:
 
 def test_points_are_not_counted_with_labels_that_do_not_fit() -> None:
     network, x, y = made()
-    for labels in (y + 5, y.float()):
-        with pytest.raises(InputError, match="points of accuracy cannot be counted: labels must be"):
+    for labels, why in ((y + 5, "the labels go from 5 to"), (y.float(), "labels must be whole numbers")):
+        with pytest.raises(InputError, match=f"points of accuracy cannot be counted: {why}"):
             linearize(network, TensorDataset(x, labels), budget="1 points")
 
 
@@ -408,8 +409,13 @@ def test_with_a_budget_of_elements_what_a_step_adds_is_divided() -> None:
     widths = (4, 30, 60, 20, 90, 3)
     layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.Tanh())]
     network, x = nn.Sequential(*layers[:-1]).eval(), 2 * torch.randn(300, 4)
-    order = result_of(linearize(network, x, budget="50 elements")).replaced
+    found = result_of(linearize(network, x, budget="50 elements"))
+    order = [site for site in found.curve["site"].iloc[1:] if "put back" not in site]
     assert len(order) >= 3
+    left = int(found.curve["elements"].iloc[-1])
+    assert left <= 50
+    assert all(left + count > 50 for count in found.table["elements"][found.table["step"] > 0])
+    assert left == found.table["elements"][found.table["step"] == 0].sum()
     for step in range(1, len(order)):
         with opened(network, [x]) as (device, copied, replacer):
             trial = Trial(copied, x, [x], device)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from fathometer.errors import InputError, check_whole
 from fathometer.linearizing.slots import Slot
 
-_FORM = re.compile(r"([0-9.]+)(k|m)?\s*(sites?|%|elements|points?)?", re.IGNORECASE)
+_FORM = re.compile(r"([0-9.]+)\s*(k|m)?\s*(sites?|%|elements?|points?)?", re.IGNORECASE)
 _FACTORS = {None: 1, "k": 1000, "m": 1_000_000}
 
 
@@ -51,7 +51,7 @@ def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
     unit = (found[3] or "sites").lower()
     if unit.startswith("point"):
         return Budget("points", number)
-    if unit == "elements":
+    if unit.startswith("element"):
         if whole := next((slot.site for slot in slots if slot.site.kind == "module"), None):
             raise InputError(
                 f"{whole} is a whole module; elements are counted for activations, give a number of sites",

@@ -62,7 +62,7 @@ class Choice:
         self.maps = {slot: each.module for slot, each in found.items()}
         self.fits = self.fits or found
 
-    def replace(self, slots: Sequence[Slot]) -> None:
+    def replace(self, slots: Sequence[Slot], show: Callable[..., None] = show_nothing) -> None:
         """Put the maps of these sites in their places, and adapt the rest of the network.
 
         Maps from the first of these sites on are fitted again, and then BatchNorm is recalibrated to them;
@@ -70,22 +70,25 @@ class Choice:
         """
         for slot in slots:
             slot.replacement = self.maps[slot]
+        self._adapt(min(slot.site.order for slot in slots), show)
+
+    def _adapt(self, first: int, show: Callable[..., None] = show_nothing) -> None:
         divergence = self._trial.score().divergence
         if self._kind != "identity":
-            first = min(slot.site.order for slot in slots)
-            divergence = self._if_closer(partial(self._fit_in_order, first), divergence)
+            divergence = self._if_closer(partial(self._fit_in_order, first, show), divergence)
         if self._recalibrates and self._trial.has_running_means:
             self._if_closer(self._trial.recalibrate, divergence)
 
-    def _fit_in_order(self, first: int) -> None:
+    def _fit_in_order(self, first: int, show: Callable[..., None]) -> None:
         """Fit the maps in use, one after the other, to what the original network gives at their sites.
 
         A map that is fitted to what its own call would give now repeats the errors of those before it.
         """
-        for slot in self.replaced:
-            if slot.site.order >= first:
-                found = self._trial.fit([slot], self._kind, self._original_network)
-                slot.replacement = found[slot].module
+        chosen = [slot for slot in self.replaced if slot.site.order >= first]
+        for done, slot in enumerate(chosen, 1):
+            found = self._trial.fit([slot], self._kind, self._original_network)
+            slot.replacement = found[slot].module
+            show(done, len(chosen))
 
     @contextmanager
     def _original_network(self) -> Iterator[None]:
@@ -131,10 +134,10 @@ class Choice:
         self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
     ) -> None:
         """Replace sites until the budget is used."""
-        if budget.unit == "points" and (problem := self._test.label_problem):
+        if budget.unit == "points" and (doubt := self._test.score().doubt):
             raise InputError(
-                f"points of accuracy cannot be counted: {problem}; give inputs alone to count "
-                "agreement with the original network",
+                f"points of accuracy cannot be counted: {doubt}; give inputs alone to count agreement with "
+                "the original network",
                 parameter="budget",
             )
         known = journal.steps
@@ -163,13 +166,29 @@ class Choice:
                 self.restore(before)
                 self.curve.pop()
                 break
+        if budget.unit == "elements":
+            self._put_back(budget.amount)
         show(len(self.replaced), len(self.replaced))
 
-    def replace_all(self) -> None:
+    def _put_back(self, most: float) -> None:
+        """Undo replacements that the budget has room for, first that whose return helps the outputs most."""
+        while True:
+            room = most - self.curve[-1]["elements"]
+            fitting = [slot for slot in self.replaced if slot.elements <= room]
+            if not fitting:
+                return
+            divergences = {slot: divergence_with(self._trial, slot, None) for slot in fitting}
+            slot = min(fitting, key=lambda each: divergences[each])
+            slot.replacement = None
+            if self.replaced:
+                self._adapt(slot.site.order)
+            self.curve.append(self.row(f"{slot.site.name} (put back)"))
+
+    def replace_all(self, show: Callable[..., None]) -> None:
         """Replace every site at once."""
         self.fit()
         self.curve = [self.row("")]
-        self.replace(self._slots)
+        self.replace(self._slots, show)
         self.curve.append(self.row(", ".join(slot.site.name for slot in self._slots)))
 
     def costs_by(self, criterion: Chosen, seed: int, show: Callable[..., None]) -> dict[Slot, float]:
@@ -303,14 +322,14 @@ def costs_of(
     return costs
 
 
-def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module) -> float:
-    """Return the divergence of the outputs if one more site is replaced."""
+def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module | None) -> float:
+    """Return the divergence of the outputs if one more site is replaced, or with None, one fewer."""
     with replaced_by({slot: replacement}):
         return trial.score().divergence
 
 
 @contextmanager
-def replaced_by(maps: Mapping[Slot, nn.Module]) -> Iterator[None]:
+def replaced_by(maps: Mapping[Slot, nn.Module | None]) -> Iterator[None]:
     """Put maps in the places of sites for a while."""
     before = {slot: slot.replacement for slot in maps}
     for slot, each in maps.items():

@@ -17,6 +17,7 @@ from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening, rows_of
 from fathometer.measuring.batches import input_count, labels_of
 from fathometer.measuring.measure import measure
+from fathometer.measuring.scores import Scorer
 from fathometer.results.sounding import column_of
 
 Criterion: TypeAlias = Literal["greedy-kl", "greedy-fisher", "kl", "fisher", "taylor", "random", "depth"]
@@ -66,10 +67,12 @@ def gradient_costs(
     projected themselves.
     """
     sums = dict.fromkeys(maps, 0.0)
-    generator = torch.Generator().manual_seed(seed)
+    generators: dict[torch.device, torch.Generator] = {}
+    scorer = Scorer(trial.model, trial.data)
 
     def note(slot: Slot, x: Tensor, wanted: Tensor, output: Tensor) -> None:
-        delta = maps[slot](x) - wanted
+        with torch.no_grad():
+            delta = maps[slot](x) - wanted
 
         def add(gradient: Tensor) -> None:
             change = (gradient * delta).flatten(1).sum(1).double()
@@ -83,17 +86,20 @@ def gradient_costs(
         output.register_hook(add)
 
     def projected(rows: Tensor) -> Tensor:
-        noise = torch.randn(rows.shape, generator=generator).to(rows)
+        if rows.device not in generators:
+            generators[rows.device] = torch.Generator(rows.device).manual_seed(seed)
+        noise = torch.randn(rows.shape, generator=generators[rows.device], device=rows.device)
         if not trial.are_logits:
             return (rows * noise).sum()
         return 2 * ((rows / _TEMPERATURE).softmax(-1).clamp_min(1e-12).sqrt() * noise).sum()
 
     def loss(rows: Tensor, value: Any) -> Tensor:
-        labels = labels_of(value)
         if not trial.are_logits:
             return rows.square().sum()
-        own = rows.argmax(-1) if labels is None or len(labels) != len(rows) else labels
-        return cross_entropy(rows, own.to(rows.device).long(), reduction="sum")
+        targets = scorer.targets(rows, labels_of(value))
+        if targets is None or not bool(((targets >= 0) & (targets < rows.shape[-1])).all()):
+            targets = rows.argmax(-1)
+        return cross_entropy(rows, targets, reduction="sum")
 
     parameters = list(network.parameters())
     learning = [parameter.requires_grad for parameter in parameters]

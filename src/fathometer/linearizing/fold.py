@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,7 +43,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         raise InputError("expected a network that `linearize` returned", parameter="network")
     device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
     value = as_tensors(example)
-    with torch.no_grad(), evaluating(network):
+    with torch.no_grad(), evaluating(network), full_precision():
         wanted = run(network, value, device, None)
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
         _fold_norms(folded)
@@ -62,6 +64,18 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
             parameter="network",
         )
     return folded
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Compute in float32 for a while, where a GPU would use TF32 with its 10 bits."""
+    before, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with cudnn.flags(cudnn.enabled, cudnn.benchmark, None, cudnn.deterministic, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _replacer_of(network: nn.Module) -> Replacer | None:

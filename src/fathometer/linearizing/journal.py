@@ -44,6 +44,8 @@ class Journal:
             steps = msgspec.convert(lines, list[Step])
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise JournalError(f"{path}: not a journal of steps; remove it to start again") from error
+        if len(steps) < 2:  # nothing was replaced yet
+            return
         if known is None or (differing := different_names(known, identity.identity())):
             what = "another version" if known is None else f"other {', '.join(differing)}"
             raise JournalError(

@@ -81,8 +81,9 @@ def linearize(
             (`"50k elements"`; sites are then ranked by the change of the outputs divided by their elements),
             or of points of accuracy that may be lost (`"0.5 points"`; without labels, of agreement with the
             original). If left out, all `sites` are replaced at once.
-        criterion: how sites are chosen (`fathometer.linearizing.criteria.Criterion`): `greedy-kl`, `kl`,
-            `greedy-fisher`, `fisher`, `taylor`, `random`, `depth`, a gauge, or a function of a `Site`.
+        criterion: how sites are chosen within a budget (`fathometer.linearizing.criteria.Criterion`):
+            `greedy-kl`, `kl`, `greedy-fisher`, `fisher`, `taylor`, `random`, `depth`, a gauge, or a function
+            of a `Site`.
         kind: what takes the place of a call: a line for each `channel`, one `slope` for all, the `identity`,
             or an `affine` map of all channels (ridge regression), the only one that may change the width.
         activations: classes and functions of your own that are activations.
@@ -96,7 +97,7 @@ def linearize(
         device: where to run; where the network is if left out.
         seed: seed for the order of the data, and for criteria that are random.
         name: name of the network in the result.
-        journal: a file that keeps the finished steps; if it exists, the work resumes from there.
+        journal: a file that keeps the finished steps of a budget; if it exists, the work resumes from there.
         progress: True for a bar, or a function of (sites done, total or None).
 
     Returns:
@@ -124,7 +125,7 @@ def linearize(
     batches = cut(data)
     settings = {
         "kind": kind,
-        "criterion": _as_plain(criterion),
+        "criterion": None if budget is None else _as_plain(criterion),
         "budget": None if budget is None else str(budget),
         "sites": _as_plain(sites),
         "activations": _as_plain(activations) or None,
@@ -152,10 +153,10 @@ def linearize(
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
         choice = Choice(network, slots, trial, tested, kind, recalibrates=recalibrate)
+        show = stack.enter_context(shown(progress, "sites"))
         if budget is None:
-            choice.replace_all()
+            choice.replace_all(show)
         else:
-            show = stack.enter_context(shown(progress, "sites"))
             log = Journal(None if journal is None else Path(journal), identity)
             choice.run(criterion, limit, seed, log, show)
         _finish(network, replacer, choice.replaced)
@@ -199,6 +200,7 @@ def site_costs(
     Beside the criteria, which `linearize` explains with the other arguments, there are `operator`, `width`,
     `elements` (for each input) and `r2`, the share of the variance that the map explains.
     """
+    check_choice("kind", kind, Kind)
     criteria = [criteria] if isinstance(criteria, str) else criteria
     for criterion in criteria:
         check_criterion(criterion)
@@ -252,7 +254,7 @@ def opened(
         for slot in replacer.slots:
             before, after = slot.widths
             if not slot.reason and before != after and kind != "affine":
-                slot.reason = f"its width changes from {before} to {after}; give kind='affine'"
+                slot.reason = f"its width changes from {before} to {after}, as only an affine map can"
             inside = (
                 other for other in replacer.slots if slot.site.module.startswith(f"{other.site.module}.")
             )

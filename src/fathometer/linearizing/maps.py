@@ -79,8 +79,8 @@ class ChannelMoments:
         n, dtype = x.shape[1], torch.promote_types(x.dtype, torch.float32)
         x, y = x.to(dtype), y.to(dtype)
         mean = torch.stack([x.mean(1), y.mean(1)])
-        a, b = (x - mean[0, :, None])[:, None], (y - mean[1, :, None])[:, None]
-        spread = torch.stack([a @ a.mT, a @ b.mT, b @ b.mT]).flatten(1).double()
+        a, b = x - mean[0, :, None], y - mean[1, :, None]
+        spread = torch.stack([(a * a).sum(1), (a * b).sum(1), (b * b).sum(1)]).double()
         mean = mean.double()
         if self.count:
             gap = mean - self._mean
@@ -164,7 +164,7 @@ class FullMoments:
         if self.count <= d:
             raise InputError(
                 f"expected more than {d} positions to fit an affine map of {d} features, got {self.count}; "
-                "give more data, or kind='channel'",
+                "give more data, or choose a line for each channel",
                 parameter="data",
             )
         xx, xy = self._products[:, :d], self._products[:, d:]

@@ -15,6 +15,8 @@ from fathometer.errors import InputError, check_positive, check_whole
 from fathometer.linearizing.trial import rows_of
 from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run, with_labels
 from fathometer.measuring.loop import Progress, evaluating, placed
+from fathometer.measuring.scores import Scorer
+from fathometer.models import LoadedModel
 from fathometer.progress import shown
 
 _TEMPERATURE = 4.0  # Hinton et al. (2015), Distilling the knowledge in a neural network
@@ -23,7 +25,7 @@ _MOMENTUM, _WEIGHT_DECAY, _MAX_NORM = 0.9, 5e-4, 1.0
 
 def recover(
     model: nn.Module,
-    teacher: nn.Module,
+    teacher: nn.Module | LoadedModel,
     data: Any,
     *,
     epochs: int = 5,
@@ -42,7 +44,7 @@ def recover(
 
     Args:
         model: the network to train, in place; usually the result of `linearize`.
-        teacher: the original network, which is not changed.
+        teacher: the original network, or the result of `fathometer.models.load_model`; it is not changed.
         data: a `Dataset` (shuffled in each epoch), a `DataLoader`, or what else `fathometer.measure` takes,
             if it can be read several times.
         epochs: how often to go over the data.
@@ -62,7 +64,8 @@ def recover(
             "linearized network first",
             parameter="teacher",
         )
-    teacher, data = unwrapped(teacher), with_labels(data)
+    scorer = Scorer(teacher, data := with_labels(data))
+    teacher = unwrapped(teacher.module if isinstance(teacher, LoadedModel) else teacher)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)
     losses: list[float] = []
@@ -82,13 +85,16 @@ def recover(
                 steps = _length(batches, data) or steps
                 for item in batches:
                     value = as_tensors(item)
+                    if input_count(value) < 2:  # BatchNorm needs two
+                        continue
                     share = (epoch + step / steps) / epochs if steps else epoch / epochs
                     for group in optimizer.param_groups:
                         group["lr"] = 0.5 * rate * (1 + math.cos(math.pi * min(share, 1.0)))
                     with torch.no_grad():
                         wanted, are_logits = rows_of(run(teacher, value, where, None), value)
                     found, _ = rows_of(run(model, value, where, None), value)
-                    loss = _loss(found, wanted, labels_of(value), are_logits=are_logits)
+                    targets = scorer.targets(found, labels_of(value)) if are_logits else None
+                    loss = _loss(found, wanted, targets, are_logits=are_logits)
                     if not torch.isfinite(loss):
                         raise InputError(
                             f"the loss is not a finite number in epoch {epoch + 1}; give a smaller one than "
@@ -117,14 +123,14 @@ def recover(
     return losses
 
 
-def _loss(found: Tensor, wanted: Tensor, labels: Tensor | None, *, are_logits: bool) -> Tensor:
+def _loss(found: Tensor, wanted: Tensor, targets: Tensor | None, *, are_logits: bool) -> Tensor:
     if not are_logits:
         return (found - wanted).square().mean() / wanted.var().clamp_min(1e-12)
     soft, target = (log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted))
     loss = kl_div(soft, target, reduction="batchmean", log_target=True) * _TEMPERATURE**2
-    if labels is None or len(labels) != len(found):
+    if targets is None:
         return loss
-    return (loss + cross_entropy(found, labels.to(found.device).long())) / 2
+    return (loss + cross_entropy(found, targets, ignore_index=-1)) / 2
 
 
 def _length(batches: Any, data: Any) -> int | None:

@@ -22,15 +22,15 @@ from fathometer.linearizing.slots import Original, Slot
 from fathometer.measuring.batches import (
     batches_of,
     input_count,
-    labels_of,
     pieces,
     run,
     slice_inputs,
     unfit_labels,
 )
-from fathometer.measuring.scores import Scorer, outcome
+from fathometer.measuring.scores import Scorer, are_probabilities, outcome
 
 _MAX_ROWS = 16_384  # about as many positions are compared
+_MAX_NUMBERS = 2**27  # of outputs that are not logits
 
 Note: TypeAlias = Callable[[Slot, Tensor, Tensor, Tensor], None]
 """Called with a slot, its input, what the original call gives, and what the network goes on with."""
@@ -58,12 +58,14 @@ class Score:
         divergence: of its outputs from the original ones: the mean KL divergence in nats, or the squared
             error as a share of their variance where they are not logits; infinite if it is not a number.
         outcome: accuracy and loss, or perplexity and loss; empty without labels.
+        doubt: why the labels cannot be compared with the outputs; empty if they can, or if there are none.
         agreement: share of inputs whose largest output is that of the original network; NaN without logits.
-        seconds: of the passes.
+        seconds: of the forward passes.
     """
 
     divergence: float
     outcome: dict[str, Any]
+    doubt: str
     agreement: float
     seconds: float
 
@@ -72,6 +74,8 @@ class Trial:
     """Runs a network on batches that stay in memory, and knows what the original network gives for them.
 
     Attributes:
+        data: what the batches were taken from, which may name the classes of the labels.
+        model: the original network, which may know the names of its classes.
         batches: the inputs of forward passes.
         are_logits: whether the outputs are logits, so that KL divergences are measured.
     """
@@ -79,25 +83,34 @@ class Trial:
     def __init__(
         self, network: nn.Module, data: Any, batches: Sequence[Any], device: torch.device, model: Any = None
     ) -> None:
-        self._network, self._data, self._device = network, data, device
-        self._model = network if model is None else model  # knows the names of classes
+        self._network, self.data, self._device = network, data, device
+        self.model = network if model is None else model  # knows the names of classes
         self.batches = batches
         self.are_logits = True
         self._original: list[Tensor] = []
-        self._every = 1  # compare every n-th position: those of all tokens would need too much memory
+        self._every = 1  # compare every n-th position, or number: all of them would need too much memory
         seen, inputs = 0, sum(map(input_count, batches))
         with torch.no_grad():
             for output, value in self.outputs():
                 rows, self.are_logits = rows_of(output, value)
                 if not torch.isfinite(rows).all():
                     raise InputError("the outputs of the network are not finite numbers", parameter="data")
-                if self.are_logits and not self._original and len(rows) > input_count(value):
-                    self._every = math.ceil(len(rows) / input_count(value) * inputs / _MAX_ROWS)
-                start, seen = -seen % self._every, seen + len(rows)
-                rows = rows[start :: self._every]
-                self._original.append(log_softmax(rows, -1) if self.are_logits else rows)
-        values = [] if self.are_logits else [rows.double().flatten() for rows in self._original]
-        self._spread = float(torch.cat(values).var(correction=0) * sum(map(len, values))) if values else 0.0
+                if not self._original:
+                    share = inputs / input_count(value)
+                    if not self.are_logits:
+                        self._every = math.ceil(rows.numel() * share / _MAX_NUMBERS)
+                    elif len(rows) > input_count(value):
+                        self._every = math.ceil(len(rows) * share / _MAX_ROWS)
+                kept, seen = self._compared(rows, seen), seen + len(rows)
+                self._original.append(log_softmax(kept, -1) if self.are_logits else kept.clone())
+        count = sum(rows.numel() for rows in self._original)
+        mean = sum(float(rows.sum(dtype=torch.float64)) for rows in self._original) / count
+        spreads = [float((rows.double() - mean).square().sum()) for rows in self._original]
+        self._spread = 0.0 if self.are_logits else sum(spreads)
+
+    def _compared(self, rows: Tensor, seen: int) -> Tensor:
+        """Return every n-th position of a batch after `seen` others, or every n-th number of each row."""
+        return rows[-seen % self._every :: self._every] if self.are_logits else rows[:, :: self._every]
 
     def outputs(self, batches: Sequence[Any] | None = None) -> Iterator[tuple[Any, Any]]:
         """Run the network, and yield each output with what it was given."""
@@ -114,26 +127,28 @@ class Trial:
     @torch.no_grad()
     def score(self) -> Score:
         """Compare the network as it is now with the original one."""
-        scorer = Scorer(self._model, self._data)
-        total = rows_seen = same = 0.0
+        scorer = Scorer(self.model, self.data)
+        total = rows_seen = same = seconds = 0.0
         seen = 0
-        started = time.perf_counter()
-        for (output, value), wanted in zip(self.outputs(), self._original, strict=True):
+        for value, wanted in zip(self.batches, self._original, strict=True):
+            started = time.perf_counter()
+            output, _ = next(self.outputs([value]))
+            _wait_for(self._device)
+            seconds += time.perf_counter() - started
             rows, _ = rows_of(output, value)
-            start, seen = -seen % self._every, seen + len(rows)
-            rows = rows[start :: self._every]
+            rows, seen = self._compared(rows, seen), seen + len(rows)
             rows_seen += len(rows)
             if self.are_logits:
                 found = log_softmax(rows, -1)
                 total += float((wanted.exp() * (wanted - found)).sum(dtype=torch.float64))
                 same += float((found.argmax(-1) == wanted.argmax(-1)).sum())
-                scorer.add(output, value)
+                scorer.add(output, value, unfit_labels(value))
             else:
                 total += float((rows - wanted).square().sum(dtype=torch.float64))
-        seconds = time.perf_counter() - started
         scores = scorer.take()()
         samples = sum(input_count(value) for value in self.batches)
-        known = outcome([scores], samples, "" if scores is None else scorer.doubt([scores]))
+        doubt = scorer.doubt([scores] if scores else [])
+        known = outcome([scores], samples, doubt)
         divergence = total / rows_seen if self.are_logits else total / max(self._spread, 1e-30)
         divergence = (
             max(divergence, 0.0) if math.isfinite(divergence) else math.inf
@@ -141,6 +156,7 @@ class Trial:
         return Score(
             divergence,
             {name: value for name, value in known.items() if isinstance(value, float)},
+            doubt,
             same / rows_seen if self.are_logits else math.nan,
             seconds,
         )
@@ -205,23 +221,6 @@ class Trial:
         return int(counter.get_total_flops())
 
     @property
-    def label_problem(self) -> str:
-        """Why the labels of the first batch are not classes of the outputs; empty if they can be."""
-        value = self.batches[0]
-        labels = labels_of(value)
-        if labels is None:
-            return unfit_labels(value)
-        outputs = self._original[0]
-        if not self.are_logits or len(outputs) != len(labels):
-            return ""
-        fits = labels.min() >= 0 and labels.max() < outputs.shape[-1]
-        return (
-            ""
-            if fits
-            else f"labels must be 0 to {outputs.shape[-1] - 1}, got {labels.min()} to {labels.max()}"
-        )
-
-    @property
     def has_running_means(self) -> bool:
         """Whether there are BatchNorm layers whose running means can be estimated."""
         return bool(self._norms()) and input_count(self.batches[0]) > 1
@@ -250,6 +249,11 @@ class Trial:
     def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         return [norm for norm in found if norm.track_running_stats and norm.running_mean is not None]
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: int) -> list[Any]:
@@ -293,21 +297,23 @@ def listening(slots: Iterable[Slot], note: Note) -> Iterator[None]:
 def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
     """Return the outputs as rows `[n, outputs]`, and whether they are logits.
 
-    Logits are what is called so, or a matrix. Of tokens, those count that the attention mask admits.
+    Logits are what is called so, or a matrix; of probabilities, their logarithms. Of tokens, those count that
+    the attention mask admits.
     """
     named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
     tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)
     if tensor is None or not tensor.is_floating_point():
         raise InputError("expected a network that returns a tensor of numbers, got none", parameter="model")
     are_logits = (named is not None or tensor.ndim == 2) and tensor.shape[-1] > 1
+    mask = value.get("attention_mask") if isinstance(value, Mapping) else None
+    if tensor.ndim == 3 and isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
+        tensor = tensor[mask.to(tensor.device).bool()]
     if not are_logits:
         return tensor.reshape(len(tensor), -1).float(), False
-    mask = value.get("attention_mask") if isinstance(value, Mapping) else None
     if tensor.ndim == 4:
         tensor = tensor.movedim(1, -1)
-    elif tensor.ndim == 3 and isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
-        return tensor[mask.to(tensor.device).bool()].float(), True
-    return tensor.flatten(0, -2).float(), True
+    rows = tensor.flatten(0, -2).float()
+    return (rows.clamp_min(1e-30).log() if are_probabilities(rows) else rows), True
 
 
 def _positions(tensor: Tensor, axis: int, mask: Tensor | None) -> Tensor:

@@ -84,22 +84,29 @@ class Scorer:
             self._add_tokens(output, value)
             return
         labels, logits = labels_of(value), _logits(output)
-        if logits is not None:
-            self._reason = self._reason or unfit
-        if labels is None or logits is None or len(logits) != len(labels):
+        if logits is None:
             return
+        self._reason = self._reason or unfit
+        # The watch sees every call of a torch function: these need not pass it.
+        with torch.autocast(logits.device.type, enabled=False), torch._C.DisableTorchFunction():
+            targets = self.targets(logits, labels)
+            if targets is not None and labels is not None:
+                sums = _sums(logits, targets)
+                self._passes.append(torch.cat([sums, torch.stack([labels.max(), labels.min()]).to(sums)]))
+
+    def targets(self, logits: Tensor, labels: Tensor | None) -> Tensor | None:
+        """Return the number of the output of each label, −1 for none; None if they cannot be compared."""
+        if labels is None or len(logits) != len(labels):
+            return None
         if self._outputs is None:
             self._outputs = logits.shape[1]
             self._look_up_classes()
         if self._reason or logits.shape[1] != self._outputs:
-            return
-        # The watch sees every call of a torch function: these need not pass it.
-        with torch.autocast(logits.device.type, enabled=False), torch._C.DisableTorchFunction():
-            labels = targets = labels.to(logits.device, torch.long, non_blocking=True)
-            if self._output_of_label is not None:
-                targets = _looked_up(labels, self._output_of_label.to(labels.device))
-            sums = _sums(logits, targets)
-            self._passes.append(torch.cat([sums, torch.stack([labels.max(), labels.min()]).to(sums)]))
+            return None
+        labels = labels.to(logits.device, torch.long, non_blocking=True)
+        if self._output_of_label is None:
+            return labels
+        return _looked_up(labels, self._output_of_label.to(labels.device))
 
     def _add_tokens(self, output: Any, value: Any) -> None:
         logits = getattr(output, "logits", None)
@@ -221,12 +228,18 @@ def _looked_up(labels: Tensor, output_of_label: Tensor) -> Tensor:
     return torch.where(is_known, output_of_label[labels.clamp(0, last)], -1)
 
 
+def are_probabilities(rows: Tensor) -> Tensor:
+    """Tell whether all rows are probabilities that add up to 1."""
+    tolerance = max(1e-4, 2 * torch.finfo(rows.dtype).eps)
+    return (rows >= 0).all() & ((rows.sum(-1, dtype=torch.float32) - 1).abs() <= tolerance).all()
+
+
 def _sums(logits: Tensor, labels: Tensor) -> Tensor:
     """Return samples, correct, top5, invalid, loss, and the loss of probabilities, on the logits' device.
 
     The latter is the sum of -log p of the labels where the rows are probabilities p, otherwise NaN.
     """
-    tolerance = max(1e-4, 2 * torch.finfo(logits.dtype).eps)
+    are_shares = are_probabilities(logits)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     outputs = logits.shape[1]
     invalid = (labels < 0) | (labels >= outputs)
@@ -234,7 +247,6 @@ def _sums(logits: Tensor, labels: Tensor) -> Tensor:
     correct = logits.argmax(1) == safe
     top5 = (logits.topk(min(5, outputs)).indices == safe[:, None]).any(1)
     loss = cross_entropy(logits, safe, reduction="sum")
-    are_shares = (logits >= 0).all() & ((logits.sum(1) - 1).abs() <= tolerance).all()
     shares = logits.gather(1, safe[:, None]).clamp_min(torch.finfo(logits.dtype).tiny)  # log 0 is no number
     loss_of_shares = torch.where(are_shares, -shares.log().sum(), math.nan)
     count = torch.full_like(loss, len(labels))

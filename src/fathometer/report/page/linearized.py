@@ -17,8 +17,9 @@ def linearized_page(result: Linearized, title: str | None = None) -> Page:
     from fathometer.report.page.sounding import PROVENANCE, provenance_facts
 
     facts = result.provenance
-    chosen = facts.settings.get("criterion")
-    lead = f"{result.outcome}, on {facts.data.get('name', 'data')}; chosen by {chosen}"
+    criterion = facts.settings.get("criterion")
+    chosen = f"; chosen by {criterion}" if criterion else ""
+    lead = f"{result.outcome}, on {facts.data.get('name', 'data')}{chosen}"
     sections = (
         Section("", (_curve(result), _costs(result))),
         Section("Steps", (Table(result.curve, "The network after each step"),)),
