@@ -78,7 +78,7 @@ CIFAR: dict[str, Network] = {
         accuracy=None,
         notes=(),
     ),
-    **{name: _enlarged(name) for name in ("densenet121", "vit_b_16")},
+    **{name: _enlarged(name) for name in ("densenet121", "vit_b_32")},
 }
 IMAGENET = {name: each for name, each in imagenet.NETWORKS.items() if name not in ("alexnet", "vgg16")}
 NAMES = (*CIFAR, *IMAGENET, *LANGUAGE_MODELS)
