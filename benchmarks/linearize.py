@@ -353,6 +353,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     add_record_option(parser)
     options = parser.parse_args()
+    torch.set_float32_matmul_precision("high")  # on a GPU; convolutions use TF32 by default
     for name in options.networks:
         found = PARTS[options.part](options, name)
         found |= {"calibration": options.calibration, "test": options.test}
