@@ -40,6 +40,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.optimization import fuse
 
 from benchmarks.networks import (
+    BLOCKS,
     IMAGENET,
     LANGUAGE_MODELS,
     NAMES,
@@ -93,7 +94,7 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
     calibration, test = options.calibration, options.test
     if is_language:
         found = blocks(options, model, options.text, calibration + test)
-        batches, tested = found[: calibration // 8], found[calibration // 8 :]
+        batches, tested = found[: calibration // BLOCKS], found[calibration // BLOCKS :]
     elif name in IMAGENET:  # all at hand are training images of one set: others than those of the fit
         source = list(islice(open_data(options.images, model.inputs, batch_size=50), 20))
         first, last = options.set * calibration // 50, len(source) - test // 50

@@ -29,6 +29,9 @@ SEEN = 1000
 
 ENLARGED = "images enlarged to 128 pixels"
 
+BLOCKS = 32
+"""Blocks of text in a pass."""
+
 LANGUAGE_MODELS = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf"}
 """Files of weights by name."""
 
@@ -120,12 +123,12 @@ def cifar(
 
 
 def blocks(options: argparse.Namespace, model: Any, text: str, count: int) -> list[Any]:
-    """Return the first blocks of 128 tokens of a text, 8 in a batch."""
+    """Return the first blocks of 128 tokens of a text."""
     folder, pattern = TEXTS[text]
     words = "\n".join(path.read_text("utf-8") for path in sorted(folder.glob(pattern)))
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / f"{text}.txt"
         file.write_text(words, "utf-8")
-        data = open_data(str(file), model.inputs, batch_size=8, length=128)
-        found: Any = list(islice(data, count // 8))
+        data = open_data(str(file), model.inputs, batch_size=BLOCKS, length=128)
+        found: Any = list(islice(data, count // BLOCKS))
     return [{name: ids.to(options.device) for name, ids in batch.items()} for batch in found]
