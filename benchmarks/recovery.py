@@ -113,7 +113,7 @@ def main() -> None:
             name, options.criterion, options.budget or options.count, epochs, found["recovered"], flush=True
         )
     if options.record:
-        what = options.budget.replace(" ", "") if options.budget else f"{options.criterion}-{options.count}"
+        what = (options.budget or f"{options.criterion}-{options.count}").replace(" ", "")
         path = RECORDS / f"recovery-{name}-{what}.json"
         write_record(path, {"benchmark": "linearize recovery", "found": found}, options.device)
 
