@@ -5,7 +5,7 @@
     python -m benchmarks.recovery cifar_resnet18 --budget "50k elements" --epochs 60 …
 
 With `--count`, the sites are those that `python -m benchmarks.linearize greedy` or `costs` has recorded; with
-`--budget`, `greedy-kl` chooses them. They are replaced at once, and the network is trained with
+`--budget`, the criterion chooses them (`first`: the first sites of the network). They are replaced at once, and the network is trained with
 `fathometer.recover`, under bfloat16 autocast on a GPU. The accuracy is measured on the test images that
 `linearize` was not developed with, before and after training. The learning rate, the number of
 images in a step, and the epochs of `cifar_resnet18` were chosen with `--held-out`, which trains without the
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("network", choices=CIFAR, metavar="NETWORK", help=", ".join(CIFAR))
     add_source_options(parser)
     parser.add_argument("--budget", help="what `linearize` may replace, chosen by greedy-kl")
-    parser.add_argument("--criterion", default="greedy-kl", help="whose recorded order of sites is used")
+    parser.add_argument("--criterion", default="greedy-kl", help="what chooses the sites")
     parser.add_argument("--count", type=int, help="how many sites of that order are replaced")
     parser.add_argument("--epochs", type=int, nargs="+", default=[5, 20], help="a training for each")
     parser.add_argument("--rate", type=float, default=0.05, help="the highest learning rate")
@@ -78,7 +78,8 @@ def main() -> None:
         test = cifar(options, name, "test", 10_000 - SEEN, start=SEEN)
     model: Any = loaded(options, name).module
     model.to(memory_format=torch.channels_last)
-    chosen: dict[str, Any] = {"budget": options.budget}
+    criterion: Any = (lambda site: site.order) if options.criterion == "first" else options.criterion
+    chosen: dict[str, Any] = {"budget": options.budget, "criterion": criterion}
     if options.budget is None:
         chosen = {"sites": recorded_order(name, options.criterion)[: options.count]}
     network: Any = linearize(
@@ -113,7 +114,7 @@ def main() -> None:
             name, options.criterion, options.budget or options.count, epochs, found["recovered"], flush=True
         )
     if options.record:
-        what = (options.budget or f"{options.criterion}-{options.count}").replace(" ", "")
+        what = f"{options.criterion}-{options.budget or options.count}".replace(" ", "")
         path = RECORDS / f"recovery-{name}-{what}.json"
         write_record(path, {"benchmark": "linearize recovery", "found": found}, options.device)
 
