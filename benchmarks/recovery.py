@@ -5,11 +5,11 @@
     python -m benchmarks.recovery cifar_resnet18 --budget "50k elements" --epochs 60 …
 
 With `--count`, the sites are those that `python -m benchmarks.linearize greedy` or `costs` has recorded; with
-`--budget`, the criterion chooses them (`first`: the first sites of the network). They are replaced at once, and the network is trained with
-`fathometer.recover`, under bfloat16 autocast on a GPU. The accuracy is measured on the test images that
-`linearize` was not developed with, before and after training. The learning rate, the number of
-images in a step, and the epochs of `cifar_resnet18` were chosen with `--held-out`, which trains without the
-last 5000 training images and measures the accuracy on these.
+`--budget`, the criterion chooses them (`first`: the first sites of the network). They are replaced at once,
+and the network is trained with `fathometer.recover`, under bfloat16 autocast on a GPU. The accuracy is
+measured on the test images that `linearize` was not developed with, before and after training. The learning
+rate, the number of images in a step, and the epochs of `cifar_resnet18` were chosen with `--held-out`, which
+trains without the last 5000 training images and measures the accuracy on these.
 
 Targets, stated before the first run: ResNet-56 with 27 of 55 ReLUs replaced has at least 92.9 % after at most
 20 epochs; `cifar_resnet18` (`python -m benchmarks.train_cifar`) has at least 93.5 % with 100k elements and
