@@ -202,10 +202,9 @@ def language() -> list[str]:
         return []
     size = next(iter(texts.values()))
     order = sorted(size[OF_DIVERGENCE], key=lambda name: -size[OF_DIVERGENCE][name])
-    rows: list[Row] = [
-        {"text": text} | {name: f"{found[OF_DIVERGENCE][name]:.2f}" for name in order}
-        for text, found in texts.items()
-    ]
+    rows: list[Row] = []
+    for text, found in texts.items():
+        rows.append({"text": text, **{name: f"{found[OF_DIVERGENCE][name]:.2f}" for name in order}})
     return [
         "## The MLPs of a language model\n",
         "SmolLM2-135M: each of its 30 MLPs in turn replaced by the best affine map (ridge), fitted on "

@@ -50,14 +50,12 @@ def medians(records: dict[str, Any], of: str) -> dict[str, float]:
 def correlations(records: dict[str, Any], of: str) -> str:
     """Return a table with a row for each network, and the medians in the last one."""
     order = medians(records, of)
-    rows: list[Row] = [
-        {"network": name, "sites": len(each["found"]["sites"])}
-        | {c: f"{correlation_of(each, of, c):.2f}" for c in order}
-        for name, each in records.items()
-    ]
-    return markdown_table(
-        [*rows, {"network": "**median**", "sites": ""} | {c: f"**{v:.2f}**" for c, v in order.items()}]
-    )
+    rows: list[Row] = []
+    for name, each in records.items():
+        values = {c: f"{correlation_of(each, of, c):.2f}" for c in order}
+        rows.append({"network": name, "sites": len(each["found"]["sites"]), **values})
+    rows.append({"network": "**median**", "sites": "", **{c: f"**{v:.2f}**" for c, v in order.items()}})
+    return markdown_table(rows)
 
 
 def several_at_once(records: dict[str, Any]) -> list[str]:
