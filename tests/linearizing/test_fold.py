@@ -188,3 +188,16 @@ def test_a_linearized_teacher_of_a_network_that_is_not_is_refused() -> None:
     network, x = mixer().eval(), torch.randn(64, 8)
     with pytest.raises(InputError, match="give the linearized network first"):
         recover(network, linearize(network, x), x)
+
+
+def test_labels_that_are_no_outputs_are_refused_in_recovery() -> None:
+    network = mixer()
+    straight = linearize(network, torch.randn(64, 8))
+    with pytest.raises(InputError, match="labels go from 3 to 3, but the outputs from 0 to 2"):
+        recover(straight, network, (torch.randn(64, 8), torch.full((64,), 3)), epochs=1)
+
+
+def test_a_network_in_half_precision_is_not_folded() -> None:
+    straight = linearize(mixer(), torch.randn(64, 8)).bfloat16()
+    with pytest.raises(InputError, match="float32"):
+        fold(straight, torch.randn(8, 8))

@@ -516,3 +516,39 @@ def test_a_journal_of_another_criterion_or_of_other_test_data_is_refused(tmp_pat
     options[change] = {"criterion": lambda site: -site.order, "test": x[32:]}[change]
     with pytest.raises(FathometerError, match="journal"):
         linearize(network, x, journal=tmp_path / "journal", **options)
+
+
+class RemembersItsBatch(nn.Sequential):
+    """Keeps its last inputs in a buffer, whose size follows the batch."""
+
+    last: Tensor
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.register_buffer("last", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = x.detach()
+        for layer in self:
+            x = layer(x)
+        return x
+
+
+def test_a_buffer_may_follow_the_size_of_the_batch() -> None:
+    network = RemembersItsBatch(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+    straight = linearize(network, torch.randn(50, 4), budget=1, batch_size=32)
+    assert len(result_of(straight).replaced) == 1
+
+
+def test_the_bar_shows_the_sites_that_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, x, _ = made()
+    notes: list[str] = []
+    monkeypatch.setattr("fathometer.progress.ProgressBar.__call__", lambda *values: notes.append(values[-1]))
+    linearize(network, x, budget=1, progress=True)
+    assert "measured 3 of 3 sites" in notes
+
+
+def test_costs_by_a_function_are_refused() -> None:
+    network, x, _ = made()
+    with pytest.raises(InputError, match="expected names of criteria"):
+        site_costs(network, x, [lambda site: site.order])  # type: ignore[list-item]

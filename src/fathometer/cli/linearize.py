@@ -131,6 +131,7 @@ def _view(result: Linearized, view: type[TableView]) -> TableView:
     shown = result.curve.drop(columns=["flops", "seconds"]).rename(columns={"replaced": "sites"})
     shown["site"] = shown["site"].where(shown["site"] != "", "(original)")
     facts = result.provenance
-    names = f"{facts.model.get('name', '?')} on {facts.data.get('name', '?')}"
+    data = facts.settings.get("test", facts.data.get("name", "?"))
+    names = f"{facts.model.get('name', '?')} on {data}"
     note = f"divergence: {result.divergence_name} of the outputs; elements: of sites not replaced"
     return view(shown.set_index("sites"), f"{names}, by {facts.settings['criterion']}", note, ".4g")

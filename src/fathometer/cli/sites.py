@@ -148,7 +148,9 @@ def _costs(
     is_cost = criteria[0] in get_args(Criterion) or criteria[0].startswith("-")
     found = found.sort_values(criteria[0], ascending=is_cost)
     title = f"{len(found)} sites of {model} on {data}, those first that {criteria[0]} would replace first"
-    note = (
-        "kl: divergence of the outputs if the site alone is replaced; fisher: a fast estimate of that order"
-    )
+    notes = {
+        "kl": "kl: divergence of the outputs if the site alone is replaced",
+        "fisher": "fisher: a fast estimate of the order by kl",
+    }
+    note = "; ".join(text for name, text in notes.items() if name in criteria)
     print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeAlias
 
 import pandas as pd
-import torch
 from torch import Tensor, nn
 
 from fathometer.errors import InputError
@@ -22,13 +22,16 @@ from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Fit, Score, Trial
 from fathometer.progress import show_nothing
 
+Snapshot: TypeAlias = "tuple[dict[Slot, nn.Module | None], list[Tensor]]"
+"""The replacements, and the statistics of BatchNorm layers."""
+
 
 class Choice:
     """The state of a network while its sites are replaced.
 
     Attributes:
         curve: a row for the original network, and one after each step.
-        maps: the map that would replace each site, fitted to the network as it was at the last `fit`.
+        maps: the map that would replace each site that was left at the last `fit`.
         costs: the cost of each site before the first step, by the criterion.
         fits: how well a map fits each site of the original network.
     """
@@ -57,8 +60,9 @@ class Choice:
         return [slot for slot in self._slots if slot.replacement is not None]
 
     def fit(self) -> None:
-        """Fit the maps of all sites to the network as it is now; those in use stay."""
-        found = self._trial.fit(self._slots, self._kind)
+        """Fit the maps of the sites that are left to the network as it is now."""
+        left = [slot for slot in self._slots if slot.replacement is None]
+        found = self._trial.fit(left, self._kind)
         self.maps = {slot: each.module for slot, each in found.items()}
         self.fits = self.fits or found
 
@@ -156,7 +160,7 @@ class Choice:
                 slot = by_name[known[step].row["site"]]
             else:
                 left = {s: self.maps[s] for s in self._slots if s.replacement is None}
-                slot = order.next(left)
+                slot = order.next(left, partial(_show_measuring, show, len(self.replaced), total))
             self.costs = self.costs or dict(order.costs)
             self.replace([slot])
             self.curve.append(known[step].row if step < len(known) else self.row(slot.site.name))
@@ -170,18 +174,17 @@ class Choice:
             self._put_back(budget.amount)
         show(len(self.replaced), len(self.replaced))
 
-    def _put_back(self, most: float) -> None:
+    def _put_back(self, max_elements: float) -> None:
         """Undo replacements that the budget has room for, first that whose return helps the outputs most."""
         while True:
-            room = most - self.curve[-1]["elements"]
+            room = max_elements - self.curve[-1]["elements"]
             fitting = [slot for slot in self.replaced if slot.elements <= room]
             if not fitting:
                 return
             divergences = {slot: divergence_with(self._trial, slot, None) for slot in fitting}
             slot = min(fitting, key=lambda each: divergences[each])
             slot.replacement = None
-            if self.replaced:
-                self._adapt(slot.site.order)
+            self._adapt(slot.site.order)
             self.curve.append(self.row(f"{slot.site.name} (put back)"))
 
     def replace_all(self, show: Callable[..., None]) -> None:
@@ -191,7 +194,9 @@ class Choice:
         self.replace(self._slots, show)
         self.curve.append(self.row(", ".join(slot.site.name for slot in self._slots)))
 
-    def costs_by(self, criterion: Chosen, seed: int, show: Callable[..., None]) -> dict[Slot, float]:
+    def costs_by(
+        self, criterion: Chosen, seed: int = 0, show: Callable[..., None] = show_nothing
+    ) -> dict[Slot, float]:
         """Return the cost of replacing each site alone, in the network as it is now."""
         return costs_of(criterion, self.maps, self._trial, self._network, seed, show)
 
@@ -218,19 +223,18 @@ class Choice:
         with replaced_by({slot: self.maps[slot] for slot in slots}):
             return self._test.score()
 
-    def snapshot(self) -> tuple[dict[Slot, nn.Module | None], dict[str, Tensor]]:
+    def snapshot(self) -> Snapshot:
         """Return what `restore` needs to come back to the network as it is now."""
-        buffers = {name: value.clone() for name, value in self._network.named_buffers()}
-        return {slot: slot.replacement for slot in self._slots}, buffers
+        statistics = [value.clone() for value in self._trial.running_statistics()]
+        return {slot: slot.replacement for slot in self._slots}, statistics
 
-    def restore(self, state: tuple[Mapping[Slot, nn.Module | None], Mapping[str, Tensor]]) -> None:
+    def restore(self, state: Snapshot) -> None:
         """Undo all steps since a snapshot."""
-        replacements, buffers = state
+        replacements, statistics = state
         for slot, replacement in replacements.items():
             slot.replacement = replacement
-        with torch.no_grad():
-            for name, value in self._network.named_buffers():
-                value.copy_(buffers[name])
+        for value, before in zip(self._trial.running_statistics(), statistics, strict=True):
+            value.copy_(before)
 
 
 class Order:
@@ -250,12 +254,12 @@ class Order:
         self._divergence = 0.0  # of the network as it is
         self.costs: dict[Slot, float] = {}
 
-    def next(self, maps: Mapping[Slot, nn.Module]) -> Slot:
+    def next(self, maps: Mapping[Slot, nn.Module], show: Callable[..., None]) -> Slot:
         """Return the site with the smallest cost among those that are left."""
         if self._criterion == "greedy-kl" and self.costs:
             return self._least_divergence(maps)
         if not self.costs or self._criterion == "greedy-fisher":
-            self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed)
+            self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed, show)
         return min(maps, key=self._ranking_cost)
 
     def _ranking_cost(self, slot: Slot) -> float:
@@ -351,6 +355,10 @@ def lost_points(curve: Sequence[Row]) -> float:
             parameter="budget",
         )
     return 100 * (float(first[name]) - float(last[name]))
+
+
+def _show_measuring(show: Callable[..., None], replaced: int, total: int, done: int, of: int) -> None:
+    show(replaced, total, f"measured {done} of {of} sites")
 
 
 def _is_used(budget: Budget, curve: Sequence[Row]) -> bool:

@@ -41,6 +41,12 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     replacer = _replacer_of(network)
     if replacer is None:
         raise InputError("expected a network that `linearize` returned", parameter="network")
+    if any(weight.is_floating_point() and weight.element_size() < 4 for weight in network.parameters()):
+        raise InputError(
+            "folding needs float32 weights, of which the outputs must agree to 1e-5; call `.float()` on the "
+            "network first",
+            parameter="network",
+        )
     device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
     value = as_tensors(example)
     with torch.no_grad(), evaluating(network), full_precision():

@@ -203,6 +203,8 @@ def site_costs(
     check_choice("kind", kind, Kind)
     criteria = [criteria] if isinstance(criteria, str) else criteria
     for criterion in criteria:
+        if not isinstance(criterion, str):
+            raise InputError(f"expected names of criteria, got {criterion!r}", parameter="criteria")
         check_criterion(criterion)
     data = tokenised(model, with_labels(data), tokenizer, length, batch_size, seed)
     batches = calibration_batches(data, samples, batch_size, seed)

@@ -158,7 +158,7 @@ class FullMoments:
         explained = 2 * (weight * xy.T).sum() - ((weight @ xx) * weight).sum()
         return float(explained) / self._variance if self._variance > 0 else 1.0
 
-    def solve(self, ridge: float = RIDGE) -> tuple[Tensor, Tensor]:
+    def solve(self) -> tuple[Tensor, Tensor]:
         """Return the weight `[outputs, features]` and the bias of the ridge regression."""
         d = self._features
         if self.count <= d:
@@ -168,7 +168,7 @@ class FullMoments:
                 parameter="data",
             )
         xx, xy = self._products[:, :d], self._products[:, d:]
-        floor = ridge * float(xx.diagonal().mean()) or 1.0
+        floor = RIDGE * float(xx.diagonal().mean()) or 1.0
         eye = torch.eye(d, dtype=xx.dtype, device=xx.device)
         weight = torch.linalg.solve(xx + floor * eye, xy).T
         return weight, self._mean[d:] - weight @ self._mean[:d]

@@ -94,6 +94,7 @@ def recover(
                         wanted, are_logits = rows_of(run(teacher, value, where, None), value)
                     found, _ = rows_of(run(model, value, where, None), value)
                     targets = scorer.targets(found, labels_of(value)) if are_logits else None
+                    _check_targets(targets, found.shape[-1])
                     loss = _loss(found, wanted, targets, are_logits=are_logits)
                     if not torch.isfinite(loss):
                         raise InputError(
@@ -128,9 +129,18 @@ def _loss(found: Tensor, wanted: Tensor, targets: Tensor | None, *, are_logits: 
         return (found - wanted).square().mean() / wanted.var().clamp_min(1e-12)
     soft, target = (log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted))
     loss = kl_div(soft, target, reduction="batchmean", log_target=True) * _TEMPERATURE**2
-    if targets is None:
+    if targets is None or bool((targets < 0).all()):
         return loss
     return (loss + cross_entropy(found, targets, ignore_index=-1)) / 2
+
+
+def _check_targets(targets: Tensor | None, outputs: int) -> None:
+    if targets is not None and not bool(((targets >= -1) & (targets < outputs)).all()):
+        raise InputError(
+            f"the labels go from {int(targets.min())} to {int(targets.max())}, but the outputs from 0 to "
+            f"{outputs - 1}; give inputs alone to train by the outputs of the teacher",
+            parameter="data",
+        )
 
 
 def _length(batches: Any, data: Any) -> int | None:

@@ -111,10 +111,7 @@ def copied(model: nn.Module) -> nn.Module:
     """Return a copy of a network in which nothing is compiled."""
     try:
         network = copy.deepcopy(unwrapped(model))
-    except (
-        RuntimeError,
-        ValueError,
-    ) as error:  # weights without a shape, or of a graph
+    except (RuntimeError, ValueError) as error:  # weights without a shape, or of a graph
         raise InputError(
             f"this network cannot be copied ({first_line(error)}); remove weight_norm with "
             "remove_parametrizations, or run a lazy network once",

@@ -190,9 +190,8 @@ class Replacer(Observer):
     def tracing(self) -> Iterator[None]:
         """Run the slots while torch.fx calls the network's `forward`, past its hooks."""
         self._enter(self._model, (), {})
-        self._threads[
-            threading.get_ident()
-        ].state.caller = None  # the frame of a generator does not count as running
+        own = self._threads[threading.get_ident()]
+        own.state.caller = None  # the frame of a generator does not count as running
         try:
             yield
         finally:

@@ -100,7 +100,8 @@ class Trial:
                     if not self.are_logits:
                         self._every = math.ceil(rows.numel() * share / _MAX_NUMBERS)
                     elif len(rows) > input_count(value):
-                        self._every = math.ceil(len(rows) * share / _MAX_ROWS)
+                        most = min(_MAX_ROWS, 4 * _MAX_NUMBERS // rows.shape[-1])
+                        self._every = math.ceil(len(rows) * share / most)
                 kept, seen = self._compared(rows, seen), seen + len(rows)
                 self._original.append(log_softmax(kept, -1) if self.are_logits else kept.clone())
         count = sum(rows.numel() for rows in self._original)
@@ -245,6 +246,10 @@ class Trial:
                 norm.eval()
                 if not norm.num_batches_tracked:  # it does not run in eval mode
                     norm.load_state_dict(state)
+
+    def running_statistics(self) -> list[Tensor]:
+        """Return the tensors that `recalibrate` changes."""
+        return [value for norm in self._norms() for value in norm.buffers(recurse=False)]
 
     def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]

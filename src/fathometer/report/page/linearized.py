@@ -19,7 +19,8 @@ def linearized_page(result: Linearized, title: str | None = None) -> Page:
     facts = result.provenance
     criterion = facts.settings.get("criterion")
     chosen = f"; chosen by {criterion}" if criterion else ""
-    lead = f"{result.outcome}, on {facts.data.get('name', 'data')}{chosen}"
+    measured_on = facts.settings.get("test", facts.data.get("name", "data"))
+    lead = f"{result.outcome} ({measured_on}){chosen}"
     sections = (
         Section("", (_curve(result), _costs(result))),
         Section("Steps", (Table(result.curve, "The network after each step"),)),
