@@ -24,7 +24,7 @@ from papers.networks.network import Network
 from papers.networks.recipes import build
 from papers.networks.trainer import enlarged
 
-SEEN = 1000
+DEVELOPMENT_IMAGES = 1000
 """Test images of CIFAR-10 that `linearize` was developed with; no benchmark uses them."""
 
 ENLARGED = "images enlarged to 128 pixels"

@@ -7,9 +7,9 @@
 With `--count`, the sites are those that `python -m benchmarks.linearize greedy` or `costs` has recorded; with
 `--budget`, the criterion chooses them (`first`: the first sites of the network). They are replaced at once,
 and the network is trained with `fathometer.recover`, under bfloat16 autocast on a GPU. The accuracy is
-measured on the test images that `linearize` was not developed with, before and after training. The learning
-rate, the number of images in a step, and the epochs of `cifar_resnet18` were chosen with `--held-out`, which
-trains without the last 5000 training images and measures the accuracy on these.
+measured on the test images that `linearize` was not developed with, before and after training. With
+`--held-out`, the last 5000 training images take their place and are not trained on: to choose a learning rate
+and the number of epochs.
 
 Targets, stated before the first run: ResNet-56 with 27 of 55 ReLUs replaced has at least 92.9 % after at most
 20 epochs; `cifar_resnet18` (`python -m benchmarks.train_cifar`) has at least 93.5 % with 100k elements and
@@ -22,20 +22,41 @@ import argparse
 import copy
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.augmentation import Augmented
 from benchmarks.linearize import RECORDS
-from benchmarks.networks import CIFAR, SEEN, add_source_options, cifar, loaded
+from benchmarks.networks import CIFAR, DEVELOPMENT_IMAGES, add_source_options, cifar, loaded
 from benchmarks.records import add_record_option, write_record
 from fathometer.linearizing.linearize import linearize
 from fathometer.linearizing.recover import recover
+from papers.images.training import PAD, augmented
 
 HELD_OUT = 5000  # training images
+
+
+class Augmented:
+    """Training images in another order, shifted and mirrored in another way, each time they are read."""
+
+    def __init__(self, batches: Sequence[tuple[Tensor, Tensor]], seed: int, size: int) -> None:
+        self._images, self._labels = (torch.cat(each) for each in zip(*batches, strict=True))
+        self._generator, self._size = torch.Generator().manual_seed(seed), size
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return -(-len(self._images) // self._size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        order = torch.randperm(len(self._images), generator=self._generator)
+        device = self._images.device
+        for chosen in order.split(self._size):
+            shifts = torch.randint(2 * PAD + 1, (len(chosen), 2), generator=self._generator)
+            flips = torch.rand(len(chosen), generator=self._generator) < 0.5
+            rows = chosen.to(device)
+            yield augmented(self._images[rows], shifts.to(device), flips.to(device)), self._labels[rows]
 
 
 @torch.no_grad()
@@ -75,7 +96,7 @@ def main() -> None:
     train = cifar(options, name, "train", 50_000 - (HELD_OUT if options.held_out else 0))
     test = cifar(options, name, "train", HELD_OUT, start=50_000 - HELD_OUT)
     if not options.held_out:
-        test = cifar(options, name, "test", 10_000 - SEEN, start=SEEN)
+        test = cifar(options, name, "test", 10_000 - DEVELOPMENT_IMAGES, start=DEVELOPMENT_IMAGES)
     model: Any = loaded(options, name).module
     model.to(memory_format=torch.channels_last)
     criterion: Any = (lambda site: site.order) if options.criterion == "first" else options.criterion
