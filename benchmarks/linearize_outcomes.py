@@ -122,16 +122,23 @@ def _recovered(name: str) -> Any:
     return None if found is None else found["found"]
 
 
+def _training(run: Any) -> Row:
+    """Return the cells of a training: the accuracy before and after it."""
+    return {
+        "sites replaced": len(run["sites"]),
+        "original": percent(run["original"]),
+        "without training": percent(run["without training"]),
+        **{f"{epochs} epochs": percent(value) for epochs, value in run["recovered"].items()},
+    }
+
+
 def recovery() -> list[str]:
     """Return the section about training after sites were replaced."""
     files = sorted((FOLDER / "linearize").glob("recovery-*.json"))
     rows: list[Row] = []
     for run in (json.loads(file.read_text("utf-8"))["found"] for file in files):
         if run["budget"] is None:
-            row: Row = {"network": run["network"], "chosen by": run["criterion"]}
-            row |= {"sites replaced": len(run["sites"]), "original": percent(run["original"])}
-            row["without training"] = percent(run["without training"])
-            rows.append(row | {f"{n} epochs": percent(value) for n, value in run["recovered"].items()})
+            rows.append({"network": run["network"], "chosen by": run["criterion"], **_training(run)})
     if not rows:
         return []
     return [
@@ -154,10 +161,8 @@ def budgets() -> list[str]:
     for budget in BUDGETS:
         if run := _recovered(f"cifar_resnet18-greedy-kl-{budget.replace(' ', '')}"):
             before, left = run["elements"][0], run["elements"][-1]
-            row: Row = {"budget": budget, "elements": f"{int(left):,} of {int(before):,}"}
-            row |= {"sites replaced": len(run["sites"]), "original": percent(run["original"])}
-            row["without training"] = percent(run["without training"])
-            rows.append(row | {f"{n} epochs": percent(value) for n, value in run["recovered"].items()})
+            elements = f"{int(left):,} of {int(before):,}"
+            rows.append({"budget": budget, "elements": elements, **_training(run)})
     if not rows:
         return []
     return [
