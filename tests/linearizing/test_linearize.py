@@ -552,3 +552,9 @@ def test_costs_by_a_function_are_refused() -> None:
     network, x, _ = made()
     with pytest.raises(InputError, match="expected names of criteria"):
         site_costs(network, x, [lambda site: site.order])  # type: ignore[list-item]
+
+
+def test_outputs_of_a_regression_are_compared_by_their_squared_error() -> None:
+    network, x, _ = made()
+    straight = linearize(network, TensorDataset(x, torch.randn(64, 4)))
+    assert result_of(straight).divergence_name == "squared error / variance"

@@ -22,6 +22,7 @@ from fathometer.linearizing.slots import Original, Slot
 from fathometer.measuring.batches import (
     batches_of,
     input_count,
+    label_entry,
     pieces,
     run,
     slice_inputs,
@@ -143,9 +144,10 @@ class Trial:
                 found = log_softmax(rows, -1)
                 total += float((wanted.exp() * (wanted - found)).sum(dtype=torch.float64))
                 same += float((found.argmax(-1) == wanted.argmax(-1)).sum())
-                scorer.add(output, value, unfit_labels(value))
             else:
                 total += float((rows - wanted).square().sum(dtype=torch.float64))
+            if self.are_logits or unfit_labels(value):
+                scorer.add(output, value, unfit_labels(value))
         scores = scorer.take()()
         samples = sum(input_count(value) for value in self.batches)
         doubt = scorer.doubt([scores] if scores else [])
@@ -302,14 +304,16 @@ def listening(slots: Iterable[Slot], note: Note) -> Iterator[None]:
 def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
     """Return the outputs as rows `[n, outputs]`, and whether they are logits.
 
-    Logits are what is called so, or a matrix; of probabilities, their logarithms. Of tokens, those count that
-    the attention mask admits.
+    Logits are what is called so, or a matrix, unless the labels are fractions; of probabilities, their
+    logarithms. Of tokens, those count that the attention mask admits.
     """
     named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
     tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)
     if tensor is None or not tensor.is_floating_point():
         raise InputError("expected a network that returns a tensor of numbers, got none", parameter="model")
-    are_logits = (named is not None or tensor.ndim == 2) and tensor.shape[-1] > 1
+    labels = label_entry(value)
+    is_regression = isinstance(labels, Tensor) and labels.is_floating_point()
+    are_logits = (named is not None or (tensor.ndim == 2 and not is_regression)) and tensor.shape[-1] > 1
     mask = value.get("attention_mask") if isinstance(value, Mapping) else None
     if tensor.ndim == 3 and isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
         tensor = tensor[mask.to(tensor.device).bool()]
