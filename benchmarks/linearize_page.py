@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.linearize import SHOWN
 from benchmarks.linearize_outcomes import (
     OF_DIVERGENCE,
     OF_LOSS,
@@ -34,7 +35,6 @@ CRITERIA = (
     *("kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines", "nonnegativity_energy"),
     *("on/off entropy", "SNIP"),
 )
-SHOWN = ("kl", "fisher", "taylor", "affinity", "r2_heldout", "on/off entropy")
 
 
 def measured() -> dict[str, Any]:
