@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
-from torch.fx.experimental.optimization import fuse
 
 from benchmarks.networks import (
     BLOCKS,
@@ -290,6 +289,8 @@ def run_greedy(options: argparse.Namespace, name: str, criterion: str) -> dict[s
 
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Compare a network whose inner ReLUs are lines with the same network folded."""
+    from torch.fx.experimental.optimization import fuse  # warns that it uses torch.jit, which tests refuse
+
     model, batches = loaded(options, name).module, cifar(options, name, "train", options.calibration)
     network: Any = linearize(model, batches, sites=lambda site: site.call == 1 and "layer" in site.name)
     folded = fold(network, batches[0])
