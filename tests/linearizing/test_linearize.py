@@ -185,7 +185,7 @@ def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
 @pytest.mark.parametrize(
     "criterion",
     [
-        *("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor", "random", "depth"),
+        *("greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "fisher", "taylor", "random", "depth"),
         *("affinity", "r2_heldout", "-sparsity_change", lambda site: site.order),
     ],
 )
@@ -209,6 +209,22 @@ def test_kl_is_the_measured_divergence() -> None:
             changed = linearize(network, x, sites=site, recalibrate=False)
             p, q = network(x).log_softmax(-1), changed(x).log_softmax(-1)
         assert table.loc[site, "kl"] == pytest.approx(float((p.exp() * (p - q)).sum(1).mean()), rel=1e-3)
+
+
+def test_quick_kl_is_measured_where_the_original_network_is_least_certain() -> None:
+    torch.manual_seed(0)
+    layers = [layer for _ in range(12) for layer in (nn.Linear(5, 5), nn.Tanh())]
+    network, x = nn.Sequential(*layers, nn.Linear(5, 3)).eval(), torch.randn(200, 5)
+    for weight in list(network.parameters())[:-2:2]:
+        nn.init.orthogonal_(weight, gain=1.5)
+    table = site_costs(network, x, ["quick-kl"], batch_size=70)
+    with torch.no_grad():
+        p = network(x).log_softmax(-1)
+        few = (-p.exp() * p).sum(1).topk(3 * 200 // 12).indices
+        for site in ("1", "13", "23"):
+            q = linearize(network, x, sites=site)(x).log_softmax(-1)
+            wanted = float((p.exp() * (p - q))[few].sum(1).mean())
+            assert table.loc[site, "quick-kl"] == pytest.approx(wanted, rel=1e-3)
 
 
 def test_fisher_is_twice_the_divergence_of_a_small_change(monkeypatch: pytest.MonkeyPatch) -> None:

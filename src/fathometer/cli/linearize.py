@@ -47,8 +47,8 @@ def linearize(
         str,
         opt.option(
             "NAME",
-            "How to choose: greedy-kl, greedy-fisher, kl, fisher, taylor, random, depth, or a gauge such as "
-            "affinity (-NAME: the smallest first).",
+            "How to choose: greedy-kl, greedy-quick-kl, kl, quick-kl, fisher, taylor, random, depth, or a "
+            "gauge such as affinity (-NAME: the smallest first).",
         ),
     ] = "greedy-kl",
     kind: ReplacementOption = "channel",

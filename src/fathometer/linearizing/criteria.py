@@ -20,18 +20,21 @@ from fathometer.measuring.measure import measure
 from fathometer.measuring.scores import Scorer
 from fathometer.results.sounding import column_of
 
-Criterion: TypeAlias = Literal["greedy-kl", "greedy-fisher", "kl", "fisher", "taylor", "random", "depth"]
+Criterion: TypeAlias = Literal[
+    "greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "fisher", "taylor", "random", "depth"
+]
 """How sites are chosen. Beside these, the name of a gauge, or a function of a `Site` that returns its cost.
 
-`kl` measures every site in a pass of its own; `fisher` estimates that for all of them by one forward and one
-backward pass. With `greedy-` in front, costs are measured again after each step. `taylor` is the first-order
-change of the loss, `depth` takes the last sites first. Of a gauge (`affinity`, `r2_heldout`), sites with the
-largest values come first; with a minus in front (`-entropy_change`), those with the smallest.
+`kl` measures every site in a pass of its own; `quick-kl` does so on few inputs, those that the original
+network is least certain of. With `greedy-` in front, costs are measured again after each step. `fisher`
+estimates the divergence of all sites by one forward and one backward pass, `taylor` is the first-order change
+of the loss, `depth` takes the last sites first. Of a gauge (`affinity`, `r2_heldout`), sites with the largest
+values come first; with a minus in front (`-entropy_change`), those with the smallest.
 """
 Chosen: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
-DIVIDED_BY_ELEMENTS = ("greedy-kl", "greedy-fisher", "kl", "fisher", "taylor")
-"""Criteria that measure or estimate the change of the outputs or of the loss."""
+MEASURED = ("greedy-kl", "greedy-quick-kl", "kl", "quick-kl")
+"""Criteria that measure the divergence of the outputs."""
 
 _MAX_SAMPLES = 512  # of a batch for a gauge
 _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1

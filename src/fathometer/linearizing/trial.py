@@ -26,6 +26,7 @@ from fathometer.measuring.batches import (
     pieces,
     run,
     slice_inputs,
+    take_inputs,
     unfit_labels,
 )
 from fathometer.measuring.scores import Scorer, are_probabilities, outcome
@@ -78,6 +79,7 @@ class Trial:
         data: what the batches were taken from, which may name the classes of the labels.
         model: the original network, which may know the names of its classes.
         batches: the inputs of forward passes.
+        inputs: how many there are.
         are_logits: whether the outputs are logits, so that KL divergences are measured.
     """
 
@@ -86,18 +88,18 @@ class Trial:
     ) -> None:
         self._network, self.data, self._device = network, data, device
         self.model = network if model is None else model  # knows the names of classes
-        self.batches = batches
+        self.batches, self.inputs = batches, sum(map(input_count, batches))
         self.are_logits = True
         self._original: list[Tensor] = []
         self._every = 1  # compare every n-th position, or number: all of them would need too much memory
-        seen, inputs = 0, sum(map(input_count, batches))
+        seen = 0
         with torch.no_grad():
             for output, value in self.outputs():
                 rows, self.are_logits = rows_of(output, value)
                 if not torch.isfinite(rows).all():
                     raise InputError("the outputs of the network are not finite numbers", parameter="data")
                 if not self._original:
-                    share = inputs / input_count(value)
+                    share = self.inputs / input_count(value)
                     if not self.are_logits:
                         self._every = math.ceil(rows.numel() * share / _MAX_NUMBERS)
                     elif len(rows) > input_count(value):
@@ -109,6 +111,27 @@ class Trial:
         mean = sum(float(rows.sum(dtype=torch.float64)) for rows in self._original) / count
         spreads = [float((rows.double() - mean).square().sum()) for rows in self._original]
         self._spread = 0.0 if self.are_logits else sum(spreads)
+
+    def least_certain(self, count: int) -> Trial:
+        """Return a trial on the inputs whose original outputs have the highest entropy.
+
+        Call it while the network is the original one. Of outputs with several positions for each input, and
+        of those that are not logits, the first inputs are taken.
+        """
+        sizes = [input_count(value) for value in self.batches]
+        if count >= self.inputs:
+            return self
+        scores = -torch.arange(self.inputs, dtype=torch.float32)
+        if self.are_logits and [len(rows) for rows in self._original] == sizes:
+            scores = torch.cat([-(rows.exp() * rows).sum(-1).cpu() for rows in self._original])
+        is_chosen = torch.zeros(len(scores), dtype=torch.bool)
+        is_chosen[scores.topk(count).indices] = True
+        batches = [
+            take_inputs(value, chosen.nonzero().flatten().tolist(), len(chosen))
+            for value, chosen in zip(self.batches, is_chosen.split(sizes), strict=True)
+            if chosen.any()
+        ]
+        return Trial(self._network, self.data, batches, self._device, self.model)
 
     def _compared(self, rows: Tensor, seen: int) -> Tensor:
         """Return every n-th position of a batch after `seen` others, or every n-th number of each row."""
@@ -149,9 +172,8 @@ class Trial:
             if self.are_logits or unfit_labels(value):
                 scorer.add(output, value, unfit_labels(value))
         scores = scorer.take()()
-        samples = sum(input_count(value) for value in self.batches)
         doubt = scorer.doubt([scores] if scores else [])
-        known = outcome([scores], samples, doubt)
+        known = outcome([scores], self.inputs, doubt)
         divergence = total / rows_seen if self.are_logits else total / max(self._spread, 1e-30)
         divergence = (
             max(divergence, 0.0) if math.isfinite(divergence) else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -287,6 +287,11 @@ def units_of(value: Any, count: int, *, tokens: bool) -> Tensor:
 
 def slice_inputs(value: Any, start: int, stop: int, count: int) -> Any:
     """Cut all that has a row for each sample: tensors, and lists of names and the like."""
+    return take_inputs(value, range(start, stop), count)
+
+
+def take_inputs(value: Any, rows: Sequence[int], count: int) -> Any:
+    """Take rows of all that has a row for each sample; those of a range are not copied."""
     if isinstance(value, Tensor):
         if not is_dense(value):
             raise InputError(
@@ -294,12 +299,14 @@ def slice_inputs(value: Any, start: int, stop: int, count: int) -> Any:
                 "give a batch_size and samples that fit, or `.to_dense()`",
                 parameter="data",
             )
-        return value[start:stop] if value.ndim and len(value) == count else value
+        if not value.ndim or len(value) != count:
+            return value
+        return value[rows.start : rows.stop] if isinstance(rows, range) else value[list(rows)]
     if isinstance(value, Mapping):
-        return {key: slice_inputs(entry, start, stop, count) for key, entry in value.items()}
+        return {key: take_inputs(entry, rows, count) for key, entry in value.items()}
     if isinstance(value, list) and len(value) == count and next(tensors_in(value), None) is None:
-        return value[start:stop]
+        return [value[row] for row in rows if row < count]
     if isinstance(value, tuple | list):
-        entries = (slice_inputs(entry, start, stop, count) for entry in value)
+        entries = (take_inputs(entry, rows, count) for entry in value)
         return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
     return value
