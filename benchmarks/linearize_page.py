@@ -15,7 +15,7 @@ from benchmarks.linearize_outcomes import (
     OF_LOSS,
     TARGET,
     budgets,
-    correlation_of,
+    correlations_of,
     folding,
     goals,
     language,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PAGE, PICTURE = ROOT / "docs" / "linearize.md", ROOT / "docs" / "images" / "linearize.svg"
 DEVELOPED = "with which `linearize` was developed"
 CRITERIA = (
-    *("kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines", "nonnegativity_energy"),
+    *("kl", "quick-kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines", "nonnegativity_energy"),
     *("on/off entropy", "SNIP"),
 )
 
@@ -50,16 +50,17 @@ def has_development_images(each: Any) -> bool:
 
 def medians(records: dict[str, Any], of: str) -> dict[str, float]:
     """Return the median over the networks for each criterion, the largest first."""
-    found = {c: statistics.median(correlation_of(each, of, c) for each in records.values()) for c in CRITERIA}
+    found = {c: statistics.median(correlations_of(c, records, of).values()) for c in CRITERIA}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def correlations(records: dict[str, Any], of: str) -> str:
     """Return a table with a row for each network, and the medians in the last one."""
     order = medians(records, of)
+    found = {criterion: correlations_of(criterion, records, of) for criterion in order}
     rows: list[Row] = []
     for name, each in records.items():
-        values = {c: f"{correlation_of(each, of, c):.2f}" for c in order}
+        values = {c: f"{found[c][name]:.2f}" if name in found[c] else "" for c in order}
         rows.append({"network": name, "sites": len(each["found"]["sites"]), **values})
     rows.append({"network": "**median**", "sites": "", **{c: f"**{v:.2f}**" for c, v in order.items()}})
     return markdown_table(rows)
@@ -71,7 +72,7 @@ def several_at_once(records: dict[str, Any]) -> list[str]:
     for name, each in records.items():
         together = each["found"].get("together", {"kl": {}})
         for count in together["kl"]:
-            runs = {criterion: [together[criterion][count]] for criterion in SHOWN}
+            runs = {criterion: [together[criterion][count]] for criterion in SHOWN if criterion in together}
             runs["random, median of 3"] = [together[f"random {seed}"][count] for seed in range(3)]
             row: Row = {"network": name, "sites": f"{count} of {len(each['found']['sites'])}"}
             for criterion, scores in runs.items():
@@ -117,7 +118,10 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
         if len(sets) > 1:
             row: Row = {"network": name, "sets": len(sets)}
             for criterion in SHOWN[:-1]:
-                values = sorted(correlation_of(each, OF_DIVERGENCE, criterion) for each in sets)
+                found = correlations_of(criterion, {str(i): each for i, each in enumerate(sets)})
+                if len(found) < len(sets):
+                    continue
+                values = sorted(found.values())
                 row[criterion] = f"{values[0]:.2f} to {values[-1]:.2f}"
             rows.append(row)
     if not rows:
@@ -180,10 +184,10 @@ def draw(records: dict[str, Any]) -> Figure:
     order = medians(records, OF_DIVERGENCE)
     for label, names, colour, shift in (("CIFAR-10", CIFAR, BLUE, -0.1), ("ImageNet", IMAGENET, ORANGE, 0.1)):
         points = [
-            (x + shift, correlation_of(records[name], OF_DIVERGENCE, criterion))
+            (x + shift, value)
             for x, criterion in enumerate(order)
-            for name in names
-            if name in records
+            for name, value in correlations_of(criterion, records).items()
+            if name in names
         ]
         axes.plot(*zip(*points, strict=True), "o", color=colour, label=label, markersize=4, alpha=0.7)
     axes.hlines(list(order.values()), *zip(*((x - 0.3, x + 0.3) for x in range(len(order))), strict=True),
@@ -199,8 +203,11 @@ def page() -> str:
     """Return the text of the page."""
     records = measured()
     by_divergence, by_loss = medians(records, OF_DIVERGENCE), medians(records, OF_LOSS)
-    fisher = {name: correlation_of(each, OF_DIVERGENCE, "fisher") for name, each in records.items()}
-    below = ", ".join(f"{name} ({value:.3f})" for name, value in fisher.items() if value < TARGET)
+    quick, fisher = (correlations_of(name, records) for name in ("quick-kl", "fisher"))
+    below = {
+        criterion: ", ".join(f"{name} ({value:.2f})" for name, value in found.items() if value < TARGET)
+        for criterion, found in (("quick-kl", quick), ("fisher", fisher))
+    }
     old = [name for name, each in records.items() if name in CIFAR and has_development_images(each)]
     developed = f". The test images of {', '.join(old)} are those {DEVELOPED}" if old else ""
     deepest = max(records.values(), key=lambda each: len(each["found"]["sites"]))["found"]
@@ -210,13 +217,16 @@ def page() -> str:
         "**The affinity score is not the best guide to which activations can be removed.** Its rank "
         "correlation with the divergence that a replacement causes has a median of "
         f"{by_divergence['affinity']:.2f} over {len(records)} networks; that of plain R² is "
-        f"{by_divergence['r2 of the lines']:.2f}. `fisher`, one forward and one backward pass, reaches "
-        f"{by_divergence['fisher']:.2f} (from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}), and "
-        f"the measured divergence itself on other images {by_divergence['kl']:.2f}. With the accuracy that "
-        "is lost, which is small and noisy at most sites, all are lower: "
-        f"{by_loss['affinity']:.2f}, {by_loss['r2 of the lines']:.2f}, {by_loss['fisher']:.2f} and "
-        f"{by_loss['kl']:.2f}. A score of one site knows how linear the activation is, not how much the "
-        "outputs depend on it.\n",
+        f"{by_divergence['r2 of the lines']:.2f}. In the time of one forward and one backward pass, "
+        "`quick-kl`, which measures the divergence on the few inputs that the network is least certain of, "
+        f"reaches {by_divergence['quick-kl']:.2f} (from {min(quick.values()):.2f} to "
+        f"{max(quick.values()):.2f}, {len(quick)} networks), and `fisher`, an estimate by gradients, "
+        f"{by_divergence['fisher']:.2f} (from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}). "
+        f"The divergence measured on all training images reaches {by_divergence['kl']:.2f}. With the "
+        "accuracy that is lost, which is small and noisy at most sites, all are lower: affinity "
+        f"{by_loss['affinity']:.2f}, R² {by_loss['r2 of the lines']:.2f}, `quick-kl` "
+        f"{by_loss['quick-kl']:.2f}, `fisher` {by_loss['fisher']:.2f}, `kl` {by_loss['kl']:.2f}. A score of "
+        "one site knows how linear the activation is, not how much the outputs depend on it.\n",
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
         "the original network. Written by `python -m benchmarks.linearize_page` from [records](#records), "
@@ -226,9 +236,10 @@ def page() -> str:
         *goals(records),
         "## Rank correlation with the measured cost\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
-        "images. `kl` needs a forward pass for each site, `fisher`, `taylor` and SNIP one forward and one "
-        "backward pass, the others one forward pass. Criteria by which linear sites come first have their "
-        f"signs turned. `fisher` is below {TARGET} on {below}{developed}. The ImageNet networks are measured "
+        "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
+        "long as one forward and one backward pass, the others as one forward pass. Criteria by which linear "
+        f"sites come first have their signs turned. Below {TARGET} are `quick-kl` on "
+        f"{below['quick-kl'] or 'none'}, `fisher` on {below['fisher']}{developed}. The ImageNet networks are measured "
         "on sample images that they were probably trained on, others than those of the fit.\n",
         correlations(records, OF_DIVERGENCE),
         "With the accuracy that is lost instead of the divergence. That is coarse: at "

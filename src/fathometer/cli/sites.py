@@ -33,10 +33,10 @@ def sites(
         str,
         opt.option(
             "NAMES",
-            "What --cost shows, separated by commas: kl, fisher, taylor, or gauges such as affinity.",
+            "What --cost shows, separated by commas: kl, quick-kl, fisher, taylor, or gauges such as affinity.",
             "--criteria",
         ),
-    ] = "kl,fisher",
+    ] = "kl",
     kind: ReplacementOption = "channel",
     samples: InputsOption = 1024,
     as_json: opt.JsonOption = False,
@@ -47,8 +47,8 @@ def sites(
     Weights do not change which sites there are, so none are loaded by default.
 
     With `--cost` and `--data`, the default weights are loaded, and each site is replaced by lines in turn:
-    `kl` is the divergence of the outputs that this causes, `fisher` a fast estimate of its order by one
-    backward pass, `r2` the share of the variance that the lines explain.
+    `kl` is the divergence of the outputs that this causes, `quick-kl` the same on few inputs, `r2` the share
+    of the variance that the lines explain.
 
     For example:
 
@@ -150,6 +150,7 @@ def _costs(
     title = f"{len(found)} sites of {model} on {data}, those first that {criteria[0]} would replace first"
     notes = {
         "kl": "kl: divergence of the outputs if the site alone is replaced",
+        "quick-kl": "quick-kl: the same, on few inputs",
         "fisher": "fisher: a fast estimate of the order by kl",
     }
     note = "; ".join(text for name, text in notes.items() if name in criteria)

@@ -182,7 +182,7 @@ def linearize(
 def site_costs(
     model: nn.Module | LoadedModel,
     data: Any,
-    criteria: str | Sequence[str] = ("kl", "fisher"),
+    criteria: str | Sequence[str] = "kl",
     *,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     kind: Kind = "channel",
