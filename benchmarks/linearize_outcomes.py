@@ -27,9 +27,7 @@ def record(name: str) -> Any:
 def correlations_of(criterion: str, records: dict[str, Any], of: str = OF_DIVERGENCE) -> dict[str, float]:
     """Return the rank correlation by network, of those records that have this criterion."""
     return {
-        name: each["found"][of][criterion]
-        for name, each in records.items()
-        if criterion in each["found"][of]
+        name: each["found"][of][criterion] for name, each in records.items() if criterion in each["found"][of]
     }
 
 

@@ -44,6 +44,12 @@ def norm_last() -> nn.Module:
     return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(24, 4))
 
 
+def dropped() -> nn.Module:
+    """Layers with dropout between them, after BatchNorm of a matrix."""
+    hidden = nn.Linear(8, 32), nn.ReLU(), nn.Dropout(), nn.Linear(32, 8), nn.Identity()
+    return nn.Sequential(nn.BatchNorm1d(8), nn.Tanh(), *hidden, nn.Linear(8, 3)).eval()
+
+
 def lines_in(network: fx.GraphModule) -> int:
     calls = [node.target for node in network.graph.nodes if node.op == "call_module"]
     return sum(isinstance(network.get_submodule(call), ChannelMap | SlopeMap | FullMap) for call in calls)
@@ -53,12 +59,13 @@ def lines_in(network: fx.GraphModule) -> int:
     ("make", "shape", "kind", "left", "layers"),
     [
         (Residual, (9, 3, 6, 6), "channel", 0, 3),  # the second convolution and that of 1 × 1 become one
-        (Residual, (9, 3, 6, 6), "slope", 1, 3),
+        (Residual, (9, 3, 6, 6), "slope", 0, 3),
         (Residual, (9, 3, 6, 6), "identity", 0, 3),
         (mixer, (200, 8), "channel", 0, 2),  # three linear layers become one
         (mixer, (200, 5, 8), "channel", 0, 2),
         (mixer, (300, 8), "affine", 0, 2),
         (norm_last, (9, 3, 6, 6), "channel", 0, 3),
+        (dropped, (200, 8), "channel", 0, 2),
     ],
 )
 def test_a_folded_network_is_the_same_with_fewer_layers(

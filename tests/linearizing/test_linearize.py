@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch.utils.data import TensorDataset
 import fathometer
 from fathometer import FathometerError, InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, criteria, site_costs
-from fathometer.linearizing.choose import Choice
+from fathometer.linearizing.choose import Choice, exceeds
 from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import opened
 from fathometer.linearizing.trial import Trial
@@ -84,7 +85,7 @@ def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that
     with torch.no_grad():
         inner = network.norm(network.first(x))
         slope, intercept = by_hand(inner, relu(inner))
-        line = found.linear_maps["relu"]
+        line = found.linear_maps["relu_1"]
         torch.testing.assert_close(line.slope.double(), slope, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(line.intercept.double(), intercept, rtol=1e-4, atol=1e-5)
         hidden = line.slope.view(-1, 1, 1) * inner + line.intercept.view(-1, 1, 1)
@@ -101,7 +102,7 @@ def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_
     network, x, _ = made()
     with opened(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
         trial, slots = Trial(copied, x, x.split(20), device), replacer.slots
-        choice = Choice(copied, slots, trial, trial, "channel", recalibrates=False)
+        choice = Choice(slots, trial, trial, "channel", recalibrates=False)
         choice.fit()
         for slot in slots:
             slot.replacement = choice.maps[slot]
@@ -174,7 +175,7 @@ def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
     x = torch.randn(300, 8)
     found = linearize(net, x, sites="module:0", kind="affine")
     assert sum(p.numel() for p in found.parameters()) == 8 * 5 + 5 + 5 * 3 + 3
-    assert result_of(found).curve["flops"].is_monotonic_decreasing
+    assert result_of(found).curve["flops"].to_list() == [2 * (8 * 32 + 32 * 5 + 15), 2 * (8 * 5 + 15)]
     assert result_of(found).table["r2"].item() > 0.7
     with pytest.raises(InputError, match="its width changes from 8 to 5, as only an affine map can"):
         linearize(net, x, sites="module:0")
@@ -234,7 +235,7 @@ def test_fisher_is_twice_the_divergence_of_a_small_change(monkeypatch: pytest.Mo
     small = ChannelMap(torch.linspace(0.99, 1.01, 6), torch.zeros(6), -1)
     with opened(network, [x], sites="module:1") as (device, copied, replacer):
         trial, (slot,) = Trial(copied, x, [x], device), replacer.slots
-        costs = [gradient_costs(trial, copied, {slot: small}, "fisher", seed)[slot] for seed in range(8)]
+        costs = [gradient_costs(trial, {slot: small}, "fisher", seed)[slot] for seed in range(8)]
         slot.replacement = small
         divergence = trial.score().divergence
     assert np.mean(costs) == pytest.approx(2 * divergence, rel=0.05)
@@ -393,7 +394,7 @@ def test_a_dead_channel_gets_a_constant_line_and_a_warning() -> None:
         network[0].bias[1] = 0.5
     with pytest.warns(UserWarning, match=re.escape("slope 0: 1 (1 of 3)")):
         found: Any = linearize(network, torch.randn(50, 4))
-    line = found[1].linear_maps["relu"]
+    line = found[1].linear_maps["relu_1"]
     assert (line.slope[1].item(), line.intercept[1].item()) == (0, 0.5)
 
 
@@ -435,7 +436,7 @@ def test_with_a_budget_of_elements_what_a_step_adds_is_divided() -> None:
     for step in range(1, len(order)):
         with opened(network, [x]) as (device, copied, replacer):
             trial = Trial(copied, x, [x], device)
-            choice = Choice(copied, replacer.slots, trial, trial, "channel", recalibrates=False)
+            choice = Choice(replacer.slots, trial, trial, "channel", recalibrates=False)
             choice.fit()
             for name in order[:step]:
                 choice.replace([slot for slot in replacer.slots if slot.site.name == name])
@@ -521,7 +522,6 @@ def test_maps_keep_the_precision_of_the_weights_under_autocast() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         found = linearize(network, x)
     assert {weight.dtype for weight in found.parameters()} == {torch.float32}
-    assert all(weight.grad is None for weight in found.parameters())
 
 
 @pytest.mark.parametrize("change", ["criterion", "test"])
@@ -573,4 +573,91 @@ def test_costs_by_a_function_are_refused() -> None:
 def test_outputs_of_a_regression_are_compared_by_their_squared_error() -> None:
     network, x, _ = made()
     straight = linearize(network, TensorDataset(x, torch.randn(64, 4)))
-    assert result_of(straight).divergence_name == "squared error / variance"
+    found = result_of(straight)
+    assert found.divergence_name == "squared error / variance"
+    with torch.no_grad():
+        y, changed = network(x), straight(x)
+    share = float((changed - y).square().sum() / (y - y.mean(0)).square().sum())
+    assert found.curve["divergence"].iloc[-1] == pytest.approx(share, rel=1e-4)
+
+
+def test_the_activation_of_a_fused_encoder_layer_is_replaced_without_gradients_too() -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0, nn.GELU(), batch_first=True)
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.last = layer, nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(relu(self.layer(x)).mean(1))
+
+    x = torch.randn(40, 5, 8)
+    for sites in (["layer.activation"], ["layer.activation", "/relu"]):
+        straight = linearize(Encoder().eval(), x, sites=sites)
+        with torch.no_grad():
+            fast = straight(x)
+        torch.testing.assert_close(fast, straight(x))
+        assert result_of(straight).curve["divergence"].iloc[-1] > 0
+
+
+class RunsItsChildren(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.children():
+            x = relu(layer(x))
+        return x
+
+
+class RunsItsLayers(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self:
+            x = relu(layer(x))
+        return x
+
+
+@pytest.mark.parametrize("first", [nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.Tanh())])
+@pytest.mark.parametrize("inner", [RunsItsChildren(), RunsItsLayers(nn.Linear(4, 4), nn.Linear(4, 4))])
+def test_maps_have_a_home_in_networks_that_run_their_children(first: nn.Module, inner: nn.Module) -> None:
+    x = torch.randn(60, 4)
+    network = nn.Sequential(first, inner)
+    straight = linearize(network, x, sites=["module:0", "1/relu"], kind="affine")
+    assert straight(x).shape == (60, 4)
+    assert sum("linear_maps" in name for name in straight.state_dict()) == 4  # two weights, two biases
+
+
+def test_activations_of_ones_own_with_any_name_are_chosen_by_a_gauge() -> None:
+    def half(x: Tensor) -> Tensor:
+        return torch.where(x > 0, x, x / 2)
+
+    class Net(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return half(x).flip(1)
+
+    globals()["half"] = half
+    straight = linearize(Net(), torch.randn(60, 4), activations=[half], budget=1, criterion="affinity")
+    assert result_of(straight).replaced == ("/half",)
+
+
+@pytest.mark.parametrize("criterion", ["fisher", "taylor"])
+def test_gradients_reach_activations_of_one_dimension(criterion: str) -> None:
+    class Gate(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate, self.last = nn.Linear(4, 1), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(x * torch.sigmoid(self.gate(x).squeeze(-1))[:, None])
+
+    assert site_costs(Gate(), torch.randn(60, 4), [criterion])[criterion].item() > 0
+
+
+def test_a_loss_of_exactly_the_points_of_the_budget_is_allowed() -> None:
+    rows = [{"accuracy": 0.917, "divergence": 0.0}, {"accuracy": 0.912, "divergence": 0.1}]
+    assert not exceeds(rows, 0.5)
+    assert exceeds(rows, 0.49)
+    assert exceeds([rows[0], {"accuracy": 0.917, "divergence": math.inf}], 0.5)

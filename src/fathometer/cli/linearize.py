@@ -56,9 +56,6 @@ def linearize(
     test: Annotated[
         str | None, opt.option("DATA", "Data that the curve is measured on. Default: --data.", "--test")
     ] = None,
-    recalibrate: Annotated[
-        bool, opt.flag("--recalibrate/--no-recalibrate", "Estimate BatchNorm's means again if it helps.")
-    ] = True,
     save: Annotated[
         Path | None, opt.option("FILE", "Also save the state dict of the network, by torch.save.", "--save")
     ] = None,
@@ -108,7 +105,6 @@ def linearize(
             activations=[*chosen.activations],
             test=held,
             samples=samples,
-            recalibrate=recalibrate,
             batch_size=options["batch_size"],
             device=loaded.device,
             seed=chosen.seed,

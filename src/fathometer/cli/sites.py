@@ -33,7 +33,8 @@ def sites(
         str,
         opt.option(
             "NAMES",
-            "What --cost shows, separated by commas: kl, quick-kl, fisher, taylor, or gauges such as affinity.",
+            "What --cost shows, separated by commas: kl, quick-kl, fisher, taylor, or gauges, such as "
+            "affinity.",
             "--criteria",
         ),
     ] = "kl",

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ Snapshot: TypeAlias = "tuple[dict[Slot, nn.Module | None], list[Tensor]]"
 """The replacements, and the statistics of BatchNorm layers."""
 
 _MIN_INPUTS = 16  # on which `quick-kl` measures
+_ROUNDING = 1e-6  # of points of accuracy
 
 
 class Choice:
@@ -40,16 +41,16 @@ class Choice:
 
     def __init__(
         self,
-        network: nn.Module,
         slots: Sequence[Slot],
         trial: Trial,
         test: Trial,
         kind: Kind,
         *,
         recalibrates: bool,
+        activations: Sequence[Any] = (),
     ) -> None:
-        self._network, self._slots, self._trial, self._test = network, slots, trial, test
-        self._kind, self._recalibrates = kind, recalibrates
+        self._slots, self._trial, self._test = slots, trial, test
+        self._kind, self._recalibrates, self._activations = kind, recalibrates, activations
         self.maps: dict[Slot, nn.Module] = {}
         self._original_state = self.snapshot()
         self.curve: list[Row] = []
@@ -118,12 +119,6 @@ class Choice:
     def row(self, site: str) -> Row:
         """Describe the network as it is now."""
         score = self._test.score()
-        if site and math.isinf(score.divergence):
-            raise InputError(
-                f"{site}: the outputs are not finite numbers after it was replaced; leave it out, or choose "
-                "fewer sites",
-                parameter="sites",
-            )
         left = [slot for slot in self._slots if slot.replacement is None]
         return {
             "replaced": len(self._slots) - len(left),
@@ -140,17 +135,13 @@ class Choice:
         self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
     ) -> None:
         """Replace sites until the budget is used."""
-        if budget.unit == "points" and (doubt := self._test.score().doubt):
-            raise InputError(
-                f"points of accuracy cannot be counted: {doubt}; give inputs alone to count agreement with "
-                "the original network",
-                parameter="budget",
-            )
+        if budget.unit == "points":
+            self._check_points()
         known = journal.steps
         self.curve = [known[0].row if known else self.row("")]
         journal.add(Step(self.curve[0], {}))
         by_name = {slot.site.name: slot for slot in self._slots}
-        order = Order(self._trial_for(criterion), self._network, criterion, seed, budget)
+        order = Order(self._trial_for(criterion), criterion, seed, budget, self._activations)
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
@@ -168,10 +159,11 @@ class Choice:
             self.curve.append(known[step].row if step < len(known) else self.row(slot.site.name))
             costs = {slot.site.name: cost for slot, cost in order.costs.items()}
             journal.add(Step(self.curve[-1], costs))
-            if before is not None and lost_points(self.curve) > budget.amount:
+            if before is not None and exceeds(self.curve, budget.amount):
                 self.restore(before)
                 self.curve.pop()
                 break
+            self._check_finite()
         if budget.unit == "elements":
             self._put_back(budget.amount)
         show(len(self.replaced), len(self.replaced))
@@ -195,12 +187,29 @@ class Choice:
         self.curve = [self.row("")]
         self.replace(self._slots, show)
         self.curve.append(self.row(", ".join(slot.site.name for slot in self._slots)))
+        self._check_finite()
+
+    def _check_finite(self) -> None:
+        if math.isinf(self.curve[-1]["divergence"]):
+            raise InputError(
+                f"{self.curve[-1]['site']}: the outputs are not finite numbers after it was replaced; leave "
+                "it out, or choose fewer sites",
+                parameter="sites",
+            )
+
+    def _check_points(self) -> None:
+        reason = self._test.score().doubt
+        advice = "give inputs alone to count agreement with the original network"
+        if not reason and not self._test.are_logits:
+            reason, advice = "the outputs are not logits", "give a number of sites"
+        if reason:
+            raise InputError(f"points of accuracy cannot be counted: {reason}; {advice}", parameter="budget")
 
     def costs_by(
         self, criterion: Chosen, seed: int = 0, show: Callable[..., None] = show_nothing
     ) -> dict[Slot, float]:
         """Return the cost of replacing each site alone, in the network as it is now."""
-        return costs_of(criterion, self.maps, self._trial_for(criterion), self._network, seed, show)
+        return costs_of(criterion, self.maps, self._trial_for(criterion), seed, self._activations, show)
 
     def _trial_for(self, criterion: Chosen) -> Trial:
         """Return what a criterion is measured on.
@@ -260,9 +269,9 @@ class Order:
     """
 
     def __init__(
-        self, trial: Trial, network: nn.Module, criterion: Chosen, seed: int, budget: Budget
+        self, trial: Trial, criterion: Chosen, seed: int, budget: Budget, activations: Sequence[Any]
     ) -> None:
-        self._trial, self._network, self._criterion, self._seed = trial, network, criterion, seed
+        self._trial, self._criterion, self._seed, self._activations = trial, criterion, seed, activations
         self._per_element = budget.unit == "elements" and criterion in (*MEASURED, "fisher", "taylor")
         self._divergence = 0.0  # of the network as it is
         self.costs: dict[Slot, float] = {}
@@ -272,7 +281,7 @@ class Order:
         if self._criterion in ("greedy-kl", "greedy-quick-kl") and self.costs:
             return self._least_divergence(maps)
         if not self.costs:
-            self.costs = costs_of(self._criterion, maps, self._trial, self._network, self._seed, show)
+            self.costs = costs_of(self._criterion, maps, self._trial, self._seed, self._activations, show)
         return min(maps, key=self._ranking_cost)
 
     def _ranking_cost(self, slot: Slot) -> float:
@@ -303,8 +312,8 @@ def costs_of(
     criterion: Chosen,
     maps: Mapping[Slot, nn.Module],
     trial: Trial,
-    network: nn.Module,
     seed: int,
+    activations: Sequence[Any] = (),
     show: Callable[..., None] = show_nothing,
 ) -> dict[Slot, float]:
     """Return the cost of replacing each site in the network as it is now, by any criterion.
@@ -321,14 +330,14 @@ def costs_of(
             costs[slot] = divergence_with(trial, slot, each)
             show(done, len(maps))
     elif criterion in ("fisher", "taylor"):
-        costs = gradient_costs(trial, network, maps, "taylor" if criterion == "taylor" else "fisher", seed)
+        costs = gradient_costs(trial, maps, "taylor" if criterion == "taylor" else "fisher", seed)
     elif criterion == "random":
         draw = random.Random(seed)
         costs = {slot: draw.random() for slot in maps}
     elif criterion == "depth":
         costs = {slot: -float(slot.site.order) for slot in maps}
     else:
-        costs = gauge_costs(criterion, maps, trial, network)
+        costs = gauge_costs(criterion, maps, trial, activations)
     for slot, cost in costs.items():
         if math.isnan(cost):
             name = criterion if isinstance(criterion, str) else "the function"
@@ -358,16 +367,12 @@ def replaced_by(maps: Mapping[Slot, nn.Module | None]) -> Iterator[None]:
             slot.replacement = replacement
 
 
-def lost_points(curve: Sequence[Row]) -> float:
-    """Return the points of accuracy that were lost; without labels, of agreement with the original."""
+def exceeds(curve: Sequence[Row], points: float) -> bool:
+    """Tell whether more points of accuracy were lost; without labels, of agreement with the original."""
     first, last = curve[0], curve[-1]
     name = "accuracy" if "accuracy" in first else "agreement"
-    if math.isnan(first[name]):
-        raise InputError(
-            "points of accuracy cannot be counted: the outputs are not logits; give a number of sites",
-            parameter="budget",
-        )
-    return 100 * (float(first[name]) - float(last[name]))
+    lost = 100 * (float(first[name]) - float(last[name]))
+    return math.isinf(last["divergence"]) or lost > points + _ROUNDING
 
 
 def _show_measuring(show: Callable[..., None], replaced: int, total: int, done: int, of: int) -> None:

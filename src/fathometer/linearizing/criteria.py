@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -40,7 +40,7 @@ _MAX_SAMPLES = 512  # of a batch for a gauge
 _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
 
-def check_criterion(criterion: Chosen) -> None:
+def check_criterion(criterion: Chosen, parameter: str = "criterion") -> None:
     """Refuse a criterion that is neither known nor a gauge."""
     if not callable(criterion) and criterion not in get_args(Criterion):
         names = [name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges)]
@@ -49,13 +49,12 @@ def check_criterion(criterion: Chosen) -> None:
             raise InputError(
                 f"expected {', '.join(get_args(Criterion))}, a gauge such as affinity, or a function, "
                 f"got {criterion!r}; {did_you_mean(str(criterion), known)}".removesuffix("; "),
-                parameter="criterion",
+                parameter=parameter,
             )
 
 
 def gradient_costs(
     trial: Trial,
-    network: nn.Module,
     maps: Mapping[Slot, nn.Module],
     criterion: Literal["fisher", "taylor"],
     seed: int,
@@ -78,7 +77,7 @@ def gradient_costs(
             delta = maps[slot](x) - wanted
 
         def add(gradient: Tensor) -> None:
-            change = (gradient * delta).flatten(1).sum(1).double()
+            change = (gradient * delta).reshape(len(delta), -1).sum(1).double()
             sums[slot] += float((change.square() if criterion == "fisher" else change.abs()).sum())
 
         if not output.requires_grad:
@@ -104,7 +103,7 @@ def gradient_costs(
             targets = rows.argmax(-1)
         return cross_entropy(rows, targets, reduction="sum")
 
-    parameters = list(network.parameters())
+    parameters = list(trial.network.parameters())
     learning = [parameter.requires_grad for parameter in parameters]
     count = 0
     try:
@@ -125,15 +124,16 @@ def gradient_costs(
 
 
 def gauge_costs(
-    gauge: str, maps: Mapping[Slot, nn.Module], trial: Trial, network: nn.Module
+    gauge: str, maps: Mapping[Slot, nn.Module], trial: Trial, activations: Sequence[Any]
 ) -> dict[Slot, float]:
     """Measure a gauge at each site, and return its values with a sign so that small ones come first."""
     name, sign = (gauge[1:], 1.0) if gauge.startswith("-") else (gauge, -1.0)
     known = next((each.name for each in GAUGES.values() if name in (each.name, *each.ranges)), name)
     sounding = measure(
-        network,
+        trial.network,
         trial.batches,
         gauges=known,
+        activations=activations,
         sites=[
             f"module:{slot.site.module}" if slot.site.kind == "module" else slot.site.name for slot in maps
         ],

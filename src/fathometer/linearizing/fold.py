@@ -121,12 +121,13 @@ def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
             "x.relu() are not seen); the network can be used as it is",
             parameter="network",
         )
-    for node in seen:
-        if isinstance(modules[node.target], nn.Identity):
+    for node in [node for node in graph.nodes if node.op == "call_module"]:
+        module = modules[node.target]
+        if isinstance(module, nn.Identity | nn.modules.dropout._DropoutNd):  # which do nothing in eval mode
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-        elif isinstance(modules[node.target], FullMap) and modules[node.target].axis == -1:
-            traced.set_submodule(node.target, modules[node.target].linear)
+        elif isinstance(module, FullMap) and module.axis == -1:
+            traced.set_submodule(node.target, module.linear)
     traced.recompile()
     return traced
 
@@ -144,11 +145,7 @@ def _fold_lines(traced: fx.GraphModule) -> None:
             continue
         users = list(node.users)
         layers = [_module(traced, user) for user in users]
-        if (
-            isinstance(line, ChannelMap)
-            and all(isinstance(each, nn.Linear) and line.axis == -1 for each in layers)
-            and all(_is_alone(traced, user) for user in users)
-        ):
+        if all(_takes_line(each, line) for each in layers) and all(_is_alone(traced, u) for u in users):
             for each in layers:
                 _scale_input(each, line)
             node.replace_all_uses_with(source)
@@ -158,8 +155,10 @@ def _fold_lines(traced: fx.GraphModule) -> None:
 def _scale_output(layer: Any, line: Any) -> bool:
     """Make a line part of the layer before it, if that has the channels where the line has them."""
     if isinstance(line, ChannelMap):
-        is_last = isinstance(layer, nn.Linear | nn.LayerNorm)
-        if line.axis != (-1 if is_last else 1):
+        axes = [-1] if isinstance(layer, nn.Linear | nn.LayerNorm) else [1]
+        if isinstance(layer, nn.BatchNorm1d):  # of a matrix, axis 1 is the last one
+            axes = [1, -1]
+        if line.axis not in axes:
             return False
     if isinstance(layer, nn.LayerNorm):
         fits = layer.weight is not None and layer.weight.ndim == 1
@@ -180,10 +179,18 @@ def _scale_output(layer: Any, line: Any) -> bool:
     return True
 
 
-def _scale_input(layer: Any, line: ChannelMap) -> None:
-    """Make a line part of the linear layer after it."""
-    shift = layer.weight @ line.intercept.to(layer.weight)
-    layer.bias = nn.Parameter(shift if layer.bias is None else layer.bias + shift)
+def _takes_line(layer: Any, line: Any) -> bool:
+    """Tell whether a line can be part of a layer after it; an intercept would change what pads an image."""
+    if isinstance(line, SlopeMap):
+        return isinstance(layer, _LAYERS)
+    return isinstance(layer, nn.Linear) and line.axis == -1
+
+
+def _scale_input(layer: Any, line: Any) -> None:
+    """Make a line part of the layer after it."""
+    if isinstance(line, ChannelMap):
+        shift = layer.weight @ line.intercept.to(layer.weight)
+        layer.bias = nn.Parameter(shift if layer.bias is None else layer.bias + shift)
     layer.weight = nn.Parameter(layer.weight * line.slope.to(layer.weight))
 
 

@@ -152,7 +152,7 @@ def linearize(
             contents = hash_contents(original, test)()[1] or {"sha256": facts_of_test.fingerprint()}
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
-        choice = Choice(network, slots, trial, tested, kind, recalibrates=recalibrate)
+        choice = Choice(slots, trial, tested, kind, recalibrates=recalibrate, activations=activations)
         show = stack.enter_context(shown(progress, "sites"))
         if budget is None:
             choice.replace_all(show)
@@ -205,7 +205,7 @@ def site_costs(
     for criterion in criteria:
         if not isinstance(criterion, str):
             raise InputError(f"expected names of criteria, got {criterion!r}", parameter="criteria")
-        check_criterion(criterion)
+        check_criterion(criterion, "criteria")
     data = tokenised(model, with_labels(data), tokenizer, length, batch_size, seed)
     batches = calibration_batches(data, samples, batch_size, seed)
     with ExitStack() as stack:
@@ -214,7 +214,7 @@ def site_costs(
         )
         show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
-        choice = Choice(network, replacer.slots, trial, trial, kind, recalibrates=False)
+        choice = Choice(replacer.slots, trial, trial, kind, recalibrates=False, activations=activations)
         choice.fit()
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
@@ -270,20 +270,27 @@ def opened(
 def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> None:
     """Leave only what was chosen, with each map as a child of the module that makes the call."""
     replacer.keep_only(chosen)
+    emptied = {slot.site.module for slot in chosen if slot.site.kind == "module" and slot.is_only}
+    for module in map(network.get_submodule, emptied):  # their weights are of no more use
+        for part in (module._modules, module._parameters, module._buffers):
+            part.clear()
     paths = dict(network.named_modules())
     for slot in chosen:
         assert slot.replacement is not None
-        path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}".removesuffix("_1")
-        if slot.site.kind == "module" and slot.is_only:  # its weights are of no more use
-            module = paths[path]
-            for part in (module._modules, module._parameters, module._buffers):
-                part.clear()
-        elif isinstance(paths[path], _CONTAINERS):  # which would run its children
-            path = next(path for path, module in paths.items() if not isinstance(module, _CONTAINERS))
+        path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}"
+        if path not in emptied and _runs_its_children(paths[path]):
+            path = next(path for path, module in paths.items() if not _runs_its_children(module))
             key = re.sub(r"\W+", "_", slot.site.name)
         maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
         assert isinstance(maps, nn.ModuleDict)
         maps[key] = slot.replacement
+
+
+def _runs_its_children(module: nn.Module) -> bool:
+    """Tell whether a module runs all of its children, so that it must not get another one."""
+    code = getattr(type(module).forward, "__code__", None)
+    names = () if code is None else code.co_names
+    return isinstance(module, _CONTAINERS) or not {"children", "named_children", "_modules"}.isdisjoint(names)
 
 
 def _warn_of_constant_channels(choice: Choice) -> None:

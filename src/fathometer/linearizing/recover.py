@@ -68,6 +68,7 @@ def recover(
     teacher = unwrapped(teacher.module if isinstance(teacher, LoadedModel) else teacher)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.SGD(weights, rate, _MOMENTUM, weight_decay=_WEIGHT_DECAY, nesterov=True)
+    has_norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
     losses: list[float] = []
     steps: int | None = None
     modes = {module: module.training for module in model.modules()}
@@ -85,7 +86,7 @@ def recover(
                 steps = _length(batches, data) or steps
                 for item in batches:
                     value = as_tensors(item)
-                    if input_count(value) < 2:  # BatchNorm needs two
+                    if has_norms and input_count(value) < 2:  # which needs two inputs
                         continue
                     share = (epoch + step / steps) / epochs if steps else epoch / epochs
                     for group in optimizer.param_groups:

@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from fathometer.capture import Reduction, Site, Watch
 from fathometer.capture.axes import TensorFacts, tensors_in
+from fathometer.capture.hiding import is_fused
 from fathometer.capture.intercept import call_on, eager, intercepted
 from fathometer.capture.observer import Observer
 from fathometer.capture.passes import Frame, Pass, is_running
@@ -115,7 +116,8 @@ class Replacer(Observer):
         for path, calls in modules.items():
             forward = _Forward(self, path, by_path[path].forward, calls)
             by_path[path].forward = forward
-        owners = self._paths if self._functions else {model: ""}
+        # without a hook, torch's encoder layers run one kernel that passes over their activation
+        owners = [m for m in self._paths if self._functions or m is model or is_fused(m)]
         self._handles = [h for m in filter(self._needs_hooks, owners) for h in self._hooks(m)]
 
     def __getstate__(self) -> dict[str, Any]:

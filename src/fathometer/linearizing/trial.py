@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax
+from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.flop_counter import FlopCounterMode
 
 from fathometer.capture.axes import tensors_in
@@ -76,6 +77,7 @@ class Trial:
     """Runs a network on batches that stay in memory, and knows what the original network gives for them.
 
     Attributes:
+        network: the network as it is now.
         data: what the batches were taken from, which may name the classes of the labels.
         model: the original network, which may know the names of its classes.
         batches: the inputs of forward passes.
@@ -86,7 +88,7 @@ class Trial:
     def __init__(
         self, network: nn.Module, data: Any, batches: Sequence[Any], device: torch.device, model: Any = None
     ) -> None:
-        self._network, self.data, self._device = network, data, device
+        self.network, self.data, self._device = network, data, device
         self.model = network if model is None else model  # knows the names of classes
         self.batches, self.inputs = batches, sum(map(input_count, batches))
         self.are_logits = True
@@ -107,10 +109,10 @@ class Trial:
                         self._every = math.ceil(len(rows) * share / most)
                 kept, seen = self._compared(rows, seen), seen + len(rows)
                 self._original.append(log_softmax(kept, -1) if self.are_logits else kept.clone())
-        count = sum(rows.numel() for rows in self._original)
-        mean = sum(float(rows.sum(dtype=torch.float64)) for rows in self._original) / count
-        spreads = [float((rows.double() - mean).square().sum()) for rows in self._original]
-        self._spread = 0.0 if self.are_logits else sum(spreads)
+        self._spread = 0.0
+        if not self.are_logits:
+            mean = sum(rows.sum(0, dtype=torch.float64) for rows in self._original) / self.inputs
+            self._spread = sum(float((rows - mean).square().sum()) for rows in self._original)
 
     def least_certain(self, count: int) -> Trial:
         """Return a trial on the inputs whose original outputs have the highest entropy.
@@ -131,7 +133,7 @@ class Trial:
             for value, chosen in zip(self.batches, is_chosen.split(sizes), strict=True)
             if chosen.any()
         ]
-        return Trial(self._network, self.data, batches, self._device, self.model)
+        return Trial(self.network, self.data, _joined(batches, max(sizes)), self._device, self.model)
 
     def _compared(self, rows: Tensor, seen: int) -> Tensor:
         """Return every n-th position of a batch after `seen` others, or every n-th number of each row."""
@@ -141,7 +143,7 @@ class Trial:
         """Run the network, and yield each output with what it was given."""
         for value in self.batches if batches is None else batches:
             try:
-                yield run(self._network, value, self._device, None), value
+                yield run(self.network, value, self._device, None), value
             except FathometerError:
                 raise
             except Exception as error:
@@ -276,8 +278,26 @@ class Trial:
         return [value for norm in self._norms() for value in norm.buffers(recurse=False)]
 
     def _norms(self) -> list[nn.modules.batchnorm._BatchNorm]:
-        found = [m for m in self._network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        found = [m for m in self.network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
         return [norm for norm in found if norm.track_running_stats and norm.running_mean is not None]
+
+
+def _joined(batches: list[Any], size: int) -> list[Any]:
+    """Return the inputs of small batches in batches of this size, if their tensors have the same shapes."""
+    flat = [tree_flatten(value) for value in batches]
+    counts = [input_count(value) for value in batches]
+    shapes = {
+        (
+            spec,
+            *(leaf.shape[1:] if isinstance(leaf, Tensor) and len(leaf) == count else None for leaf in leaves),
+        )
+        for (leaves, spec), count in zip(flat, counts, strict=True)
+    }
+    if len(shapes) > 1 or None in shapes.pop():
+        return batches
+    columns = zip(*(leaves for leaves, _ in flat), strict=True)
+    whole = tree_unflatten([torch.cat(parts) for parts in columns], flat[0][1])
+    return [slice_inputs(whole, start, start + size, sum(counts)) for start in range(0, sum(counts), size)]
 
 
 def _wait_for(device: torch.device) -> None:
