@@ -59,8 +59,9 @@ def has_development_images(each: Any) -> bool:
 
 def medians(records: dict[str, Any], of: str) -> dict[str, float]:
     """Return the median over the networks for each criterion, the largest first."""
-    found = {c: statistics.median(correlations_of(c, records, of).values()) for c in CRITERIA}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    found = {criterion: correlations_of(criterion, records, of).values() for criterion in CRITERIA}
+    known = {criterion: statistics.median(values) for criterion, values in found.items() if values}
+    return dict(sorted(known.items(), key=lambda item: -item[1]))
 
 
 def correlations(records: dict[str, Any], of: str) -> str:
@@ -70,8 +71,12 @@ def correlations(records: dict[str, Any], of: str) -> str:
     rows: list[Row] = []
     for name, each in records.items():
         values = {c: f"{found[c][name]:.2f}" if name in found[c] else "" for c in order}
-        rows.append({"network": name, "sites": len(each["found"]["sites"]), **values})
-    rows.append({"network": "**median**", "sites": "", **{c: f"**{v:.2f}**" for c, v in order.items()}})
+        facts = {"sites": len(each["found"]["sites"]), "fit": each["found"]["calibration"]}
+        rows.append({"network": name, **facts, "test": each["found"]["test"], **values})
+    for label, names in (("CIFAR-10", CIFAR), ("ImageNet", IMAGENET), ("all", records)):
+        part = medians({name: each for name, each in records.items() if name in names}, of)
+        cells = {criterion: f"**{part[criterion]:.2f}**" for criterion in order if criterion in part}
+        rows.append({"network": f"**median, {label}**", "sites": "", "fit": "", "test": "", **cells})
     return markdown_table(rows)
 
 
@@ -93,8 +98,8 @@ def several_at_once(records: dict[str, Any]) -> list[str]:
     return [
         "## Several at once\n",
         "Accuracy in percent on test images with 10, 25 and 50 % of the sites replaced at once, in the order "
-        "of a criterion: as they are / after lines were fitted again and BatchNorm recalibrated. There is no "
-        "training.\n",
+        "of a criterion: as they are / with BatchNorm recalibrated / with lines that were fitted again and "
+        "BatchNorm recalibrated. There is no training.\n",
         markdown_table(rows),
     ]
 
@@ -119,13 +124,19 @@ def greedy_choice() -> list[str]:
     ]
 
 
+def sizes_of(each: Any) -> dict[str, int]:
+    """Return how many images a record has for the fit, and for the test."""
+    return {"fit": each["found"]["calibration"], "test": each["found"]["test"]}
+
+
 def calibration_sets(records: dict[str, Any]) -> list[str]:
     """Return the section about other images for the fit and the criteria."""
     rows: list[Row] = []
     for name, first in records.items():
-        sets = [first, *filter(None, (record(f"costs-{name}-set{number}") for number in (1, 2)))]
+        others = [*filter(None, (record(f"costs-{name}-set{number}") for number in (1, 2)))]
+        sets = [each for each in (first, *others) if sizes_of(each) == sizes_of(others[0])] if others else []
         if len(sets) > 1:
-            row: Row = {"network": name, "sets": len(sets)}
+            row: Row = {"network": name, "sets": len(sets), **sizes_of(sets[0])}
             for criterion in SHOWN[:-1]:
                 found = correlations_of(criterion, {str(i): each for i, each in enumerate(sets)})
                 if len(found) < len(sets):
@@ -138,7 +149,8 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
     return [
         "## Other calibration images and seeds\n",
         "The same rank correlations with other training images for the lines and the criteria, another seed "
-        "for the random projection of `fisher`, and the same test images, lowest and highest:\n",
+        "for the random projection of `fisher`, and the same test images, lowest and highest. Only records "
+        "of equally many images are compared with each other:\n",
         markdown_table(rows),
     ]
 
@@ -156,28 +168,30 @@ def part_of_the_way() -> list[str]:
                 | {"growth of the divergence": f"{grown:,.0f}"}
             )
     return [
-        "## Why `fisher` fails on VGG-16\n",
-        "A ReLU was replaced by a weighted mean of itself and its line, with 3 % to 100 % of the line, on "
+        "## `fisher` on the way to a line\n",
+        "This analysis is post hoc, to see why `fisher` fails on VGG-16. A ReLU "
+        "was replaced by a weighted mean of itself and its line, with 3 % to 100 % of the line, on "
         "training images. Rank correlation of `fisher` with the divergence, and how many times the median "
         "divergence grows from 3 % to 100 % (with the square of the share, it would be 1,111 times). In "
-        "VGG-16 the order of the sites changes on the way, and the divergence grows most. This was looked "
-        "for after the result was known.\n",
+        "VGG-16 the order of the sites changes on the way, and the divergence grows most.\n",
         markdown_table(rows),
     ]
 
 
 def missing(records: dict[str, Any]) -> list[str]:
     """List what was planned and has no record."""
+    greedy = {name: record(f"greedy-{name}") for name in records}
+    recovered = {path.stem.split("-")[1] for path in (FOLDER / "linearize").glob("recovery-*.json")}
     names = {
-        "several sites at once": [n for n, each in records.items() if "together" not in each["found"]],
-        "other calibration images and seeds": [n for n in records if record(f"costs-{n}-set1") is None],
         "any criterion": [name for name in (*CIFAR, *IMAGENET) if name not in records],
+        "`quick-kl`": [name for name in records if name not in correlations_of("quick-kl", records)],
+        "several sites at once": [n for n, each in records.items() if "together" not in each["found"]],
+        "the choice after each step": [name for name, each in greedy.items() if each is None],
+        "other calibration images and seeds": [n for n in records if record(f"costs-{n}-set1") is None],
+        "recovery": [name for name in CIFAR if name not in recovered],
     }
     lines = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
     lines += [
-        "`greedy-fisher`, and the choice after each step for other networks than ResNet-56",
-        "recovery of other networks, by other criteria, and after 5 epochs",
-        "BatchNorm recalibrated without lines that are fitted again",
         "other seeds and calibration sets for SmolLM2, and the replacement of whole blocks",
         "MiniLM: its six activations are too few for a rank correlation; AlexNet and VGG-16 of ImageNet: "
         "weights without a classifier",
@@ -246,9 +260,11 @@ def page() -> str:
         "## Rank correlation with the measured cost\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
         "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
-        "long as one forward and one backward pass, the others as one forward pass. Criteria by which linear "
-        f"sites come first have their signs turned. Below {TARGET} are `quick-kl` on "
-        f"{below['quick-kl'] or 'none'}, `fisher` on {below['fisher']}{developed}. The ImageNet networks are measured "
+        "long as one forward and one backward pass (`quick-kl` uses at least 16 inputs, which is longer for "
+        "more than about 60 sites and 300 inputs), the others as one forward pass. Criteria by which linear "
+        "sites come first are negated, so that a positive correlation always means a useful criterion. "
+        f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
+        f"{below['fisher']}{developed}. The ImageNet networks are measured "
         "on sample images that they were probably trained on, others than those of the fit.\n",
         correlations(records, OF_DIVERGENCE),
         "With the accuracy that is lost instead of the divergence. That is coarse: at "
