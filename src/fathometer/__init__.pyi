@@ -47,7 +47,9 @@ from .gauges import r2 as r2
 from .gauges import r2_heldout as r2_heldout
 from .gauges import sparsity as sparsity
 from .gauges import stable_rank as stable_rank
+from .linearizing.fold import fold as fold
 from .linearizing.linearize import linearize as linearize
+from .linearizing.linearize import site_costs as site_costs
 from .linearizing.recover import recover as recover
 from .measuring.check import check as check
 from .measuring.measure import measure as measure

@@ -274,6 +274,8 @@ def test_budgets_of_elements_and_points() -> None:
     with torch.no_grad():  # the step that was too much is undone, also in BatchNorm
         accuracy = float((strict(x).argmax(1) == y).float().mean())
     assert accuracy == pytest.approx(kept.curve["accuracy"].iloc[-1])
+    with pytest.warns(UserWarning, match="nothing is replaced: .* costs more than the budget"):
+        assert not result_of(linearize(network, [(x, y)], budget="0 points", criterion="-affinity")).replaced
     unlabelled = result_of(linearize(network, x, budget="100 points"))
     assert unlabelled.curve["agreement"].iloc[0] == 1
 
@@ -361,8 +363,46 @@ def test_bad_options_are_refused(options: Any, words: str) -> None:
         linearize(network, x, **options)
 
 
+def test_nan_is_named_where_it_is() -> None:
+    network, x = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), torch.randn(40, 4)
+    straight = linearize(network, x)
+    bad = x.clone()
+    bad[3, 1] = math.nan
+    for call, parameter in (
+        (lambda: linearize(network, bad), "data"),
+        (lambda: linearize(network, x, test=bad), "test"),
+        (lambda: fathometer.recover(straight, network, bad, epochs=1), "data"),
+        (lambda: fathometer.fold(straight, bad), "example"),
+    ):
+        with pytest.raises(InputError, match=f"{parameter}: some inputs are NaN"):
+            call()
+    with torch.no_grad():
+        network[0].weight[0, 0] = math.nan  # type: ignore[index]
+    with pytest.raises(InputError, match="although its inputs are; look at its weights"):
+        linearize(network, x)
+
+
+def test_labels_that_do_not_fit_are_not_used_and_a_warning_says_so() -> None:
+    network, x, y = made()
+    with pytest.warns(UserWarning, match="the labels are not used: the labels go from 100"):
+        found = linearize(network, TensorDataset(x, y + 100))
+    assert "accuracy" not in result_of(found).curve
+
+
+def test_a_constant_output_is_explained_by_its_line() -> None:
+    network: Any = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    for layer in (network[0], network[2]):
+        nn.init.zeros_(layer.weight)
+        nn.init.constant_(layer.bias, 0.37)
+    assert fathometer.site_costs(network, torch.randn(90, 4), batch_size=40)["r2"].to_list() == [1, 1]
+
+
 def test_bad_networks_are_refused() -> None:
     x = torch.randn(40, 4)
+    with pytest.raises(InputError, match="activations: no activation is called that can be seen"):
+        linearize(nn.Linear(4, 3), x)
+    with pytest.raises(InputError, match="a tensor with a row for each input"):
+        linearize(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), Total()), x)
     with pytest.raises(InputError, match="the outputs are not finite numbers after it was replaced"):
         linearize(Broken(), x, kind="identity")
     with pytest.raises(InputError, match="it returns a tuple"):
@@ -371,6 +411,11 @@ def test_bad_networks_are_refused() -> None:
     once(x)
     with pytest.raises(InputError, match="has been linearized before"):
         linearize(once, x)
+
+
+class Total(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum()
 
 
 class Take(nn.Module):

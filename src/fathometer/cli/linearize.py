@@ -9,6 +9,7 @@ from fathometer.cli import options as opt
 from fathometer.cli import resumable
 from fathometer.cli.measure import load_model_and_data, skipped_line
 from fathometer.cli.outputs import check_writable, print_result, slug
+from fathometer.errors import InputError
 
 if TYPE_CHECKING:
     from fathometer.cli.tables import TableView
@@ -87,7 +88,9 @@ def linearize(
     chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}-linearized.json")
     check_writable(out, force, (".json",))
-    check_writable(save, force)
+    check_writable(save, force, (".pt", ".pth"), "--save")
+    if save is not None and options["weights"] == str(save):
+        raise InputError("--save: would replace the weights of the original network; give another name")
     journal = out.with_name(f".{out.name}.journal")
     if force:
         journal.unlink(missing_ok=True)

@@ -61,14 +61,14 @@ def _plain(content: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def check_writable(path: Path | None, force: bool, suffixes: Iterable[str] = ()) -> None:
+def check_writable(path: Path | None, force: bool, suffixes: Iterable[str] = (), flag: str = "--out") -> None:
     """Fail before the work if the file cannot be written after it; its folder is created."""
     from fathometer.results.files import remove_leftovers, try_writing
 
     if path is None:
         return
     if suffixes and path.suffix.lower() not in suffixes:
-        raise InputError(f"--out {path}: expected a name that ends in {' or '.join(suffixes)}")
+        raise InputError(f"{flag} {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{path} is a folder; give another name")
     if path.exists() and not force:

@@ -79,8 +79,7 @@ def sites(
         if chosen.call is not None:
             raise InputError("is not supported with --cost", parameter="call")
         options["weights"] = weights if "weights" in opt.given_options(context) else "default"
-        names = [name.strip() for name in criteria.split(",")]
-        _costs(model, data, names, chosen, kind, samples, as_json, options)
+        _costs(model, data, criteria.replace(" ", "").split(","), chosen, kind, samples, as_json, options)
         return
     opt.refuse_unused(context, _WITHOUT_COST, "a list of sites without --cost")
     loaded = load_model(model, weights)
@@ -148,11 +147,12 @@ def _costs(
     )
     is_cost = criteria[0] in get_args(Criterion) or criteria[0].startswith("-")
     found = found.sort_values(criteria[0], ascending=is_cost)
-    title = f"{len(found)} sites of {model} on {data}, those first that {criteria[0]} would replace first"
+    title = f"{len(found)} sites of {model} on {data}, in the order in which {criteria[0]} would replace them"
     notes = {
         "kl": "kl: divergence of the outputs if the site alone is replaced",
         "quick-kl": "quick-kl: the same, on few inputs",
         "fisher": "fisher: a fast estimate of the order by kl",
     }
-    note = "; ".join(text for name, text in notes.items() if name in criteria)
+    shown = [text for name, text in notes.items() if name in criteria]
+    note = "; ".join([*shown, "r2: share of the variance that the lines explain"])
     print_result(found, TableView(found, title, note, ".3g"), as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -160,6 +161,9 @@ class Choice:
             costs = {slot.site.name: cost for slot, cost in order.costs.items()}
             journal.add(Step(self.curve[-1], costs))
             if before is not None and exceeds(self.curve, budget.amount):
+                if step == 1:
+                    reason = f"{slot.site}, the cheapest site, costs more than the budget"
+                    warnings.warn(f"nothing is replaced: {reason}", stacklevel=3)
                 self.restore(before)
                 self.curve.pop()
                 break

@@ -14,6 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from fathometer.errors import InputError, first_line
 from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
 from fathometer.linearizing.slots import Replacer
+from fathometer.linearizing.trial import check_finite
 from fathometer.measuring.batches import as_tensors, run
 from fathometer.measuring.loop import evaluating
 
@@ -49,6 +50,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         )
     device = next((weight.device for weight in network.parameters()), torch.device("cpu"))
     value = as_tensors(example)
+    check_finite(value, "example")
     with torch.no_grad(), evaluating(network), full_precision():
         wanted = run(network, value, device, None)
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
@@ -117,8 +119,9 @@ def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
     seen = [n for n in graph.nodes if n.op == "call_module" and "linear_maps" in n.target.split(".")]
     if len(seen) != lines:
         raise InputError(
-            f"torch.fx sees {len(seen)} of the {lines} lines, so that they cannot be folded (calls such as "
-            "x.relu() are not seen); the network can be used as it is",
+            f"torch.fx sees {len(seen)} of the {lines} lines, so that they cannot be folded (not those "
+            "of calls such as x.relu(), or inside torch's transformer layers); the network can be used as it "
+            "is",
             parameter="network",
         )
     for node in [node for node in graph.nodes if node.op == "call_module"]:

@@ -43,7 +43,7 @@ class Journal:
             known = head["identity"] if head["schema"] == _SCHEMA else None
             steps = msgspec.convert(lines, list[Step])
         except (ValueError, KeyError, TypeError, OSError) as error:
-            raise JournalError(f"{path}: not a journal of steps; remove it to start again") from error
+            raise JournalError(f"{path}: not a journal of `linearize`; give another name") from error
         if len(steps) < 2:  # nothing was replaced yet
             return
         if known is None or (differing := different_names(known, identity.identity())):

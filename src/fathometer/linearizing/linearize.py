@@ -147,11 +147,14 @@ def linearize(
         trial = tested = Trial(network, data, batches, where, model)
         if test is not None:
             held_out = cut(test)
-            tested = Trial(network, test, held_out, where, model)
+            tested = Trial(network, test, held_out, where, model, "test")
             facts_of_test = Provenance(data=describe_data(test, first_sample(held_out)[0]))
             contents = hash_contents(original, test)()[1] or {"sha256": facts_of_test.fingerprint()}
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
+            settings["test_inputs"] = tested.inputs
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
+        if limit.unit != "points" and (reason := tested.score().doubt):
+            warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
         choice = Choice(slots, trial, tested, kind, recalibrates=recalibrate, activations=activations)
         show = stack.enter_context(shown(progress, "sites"))
         if budget is None:
@@ -197,11 +200,12 @@ def site_costs(
 ) -> pd.DataFrame:
     """Return what it costs to replace each site alone: a row for each of them, a column for each criterion.
 
-    Beside the criteria, which `linearize` explains with the other arguments, there are `operator`, `width`,
-    `elements` (for each input) and `r2`, the share of the variance that the map explains.
+    `criteria` are names, also in one text with commas between them. Beside the criteria, which `linearize`
+    explains with the other arguments, there are `operator`, `width`, `elements` (for each input) and `r2`,
+    the share of the variance that the map explains.
     """
     check_choice("kind", kind, Kind)
-    criteria = [criteria] if isinstance(criteria, str) else criteria
+    criteria = criteria.split(",") if isinstance(criteria, str) else criteria
     for criterion in criteria:
         if not isinstance(criterion, str):
             raise InputError(f"expected names of criteria, got {criterion!r}", parameter="criteria")

@@ -13,6 +13,7 @@ Kind: TypeAlias = Literal["channel", "slope", "identity", "affine"]
 """One line for each channel, one slope for the site, nothing at all, or an affine map of all channels."""
 
 RIDGE = 1e-3  # of an affine map, relative to the mean variance of a feature
+_ROUNDING = 1e-12  # of a variance, relative to the mean square
 
 
 class ChannelMap(nn.Module):
@@ -93,7 +94,7 @@ class ChannelMoments:
     def constant(self) -> Tensor:
         """Which channels have inputs that do not vary."""
         scale = self._mean[0].square() * self.count
-        return self._spread[0] <= 1e-12 * (self._spread[0] + scale)
+        return self._spread[0] <= _ROUNDING * (self._spread[0] + scale)
 
     def r2(self, slope: Tensor, intercept: Tensor) -> float:
         """Return 1 − (squared errors of these lines) / (variance of the outputs); 1 without errors."""
@@ -101,7 +102,8 @@ class ChannelMoments:
         shift = self._mean[1] - slope * self._mean[0] - intercept
         errors = (yy - 2 * slope * xy + slope.square() * xx).clamp_min(0) + self.count * shift.square()
         left, total = float(errors.sum()), float(yy.sum())
-        return 1.0 - left / total if total > 0 else float(left == 0)
+        rounding = _ROUNDING * float(self._mean[1].square().sum()) * self.count
+        return 1.0 - left / total if total > rounding else float(left <= rounding)
 
     def lines(self) -> tuple[Tensor, Tensor]:
         """Return slopes and intercepts by least squares; a constant channel has slope 0."""
@@ -149,14 +151,15 @@ class FullMoments:
     def constant(self) -> Tensor:
         """Which features have inputs that do not vary."""
         variance = self._products.diagonal()[: self._features]
-        return variance <= 1e-12 * (variance + self._mean[: self._features].square() * self.count)
+        return variance <= _ROUNDING * (variance + self._mean[: self._features].square() * self.count)
 
     def r2(self, weight: Tensor) -> float:
         """Return the share of the variance of the outputs that an affine map with this weight explains."""
         d = self._features
         xx, xy = self._products[:, :d], self._products[:, d:]
         explained = 2 * (weight * xy.T).sum() - ((weight @ xx) * weight).sum()
-        return float(explained) / self._variance if self._variance > 0 else 1.0
+        rounding = _ROUNDING * float(self._mean[d:].square().sum()) * self.count
+        return float(explained) / self._variance if self._variance > rounding else 1.0
 
     def solve(self) -> tuple[Tensor, Tensor]:
         """Return the weight `[outputs, features]` and the bias of the ridge regression."""

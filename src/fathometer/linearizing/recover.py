@@ -12,7 +12,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from fathometer.capture import unwrapped
 from fathometer.errors import InputError, check_positive, check_whole
-from fathometer.linearizing.trial import rows_of
+from fathometer.linearizing.trial import check_finite, rows_of
 from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run, with_labels
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.scores import Scorer
@@ -98,6 +98,7 @@ def recover(
                     _check_targets(targets, found.shape[-1])
                     loss = _loss(found, wanted, targets, are_logits=are_logits)
                     if not torch.isfinite(loss):
+                        check_finite(value)
                         raise InputError(
                             f"the loss is not a finite number in epoch {epoch + 1}; give a smaller one than "
                             f"{rate:g}",

@@ -114,7 +114,7 @@ def copied(model: nn.Module) -> nn.Module:
     except (RuntimeError, ValueError) as error:  # weights without a shape, or of a graph
         raise InputError(
             f"this network cannot be copied ({first_line(error)}); remove weight_norm with "
-            "remove_parametrizations, or run a lazy network once",
+            "torch.nn.utils.remove_weight_norm, or run a lazy network once",
             parameter="model",
         ) from error
     for module in list(network.modules()):
@@ -159,7 +159,13 @@ def find_slots(
     if wanted and {slot.site.name for slot in slots}.issuperset(map(str, wanted)):
         slots = [slot for slot in slots if slot.site.name in wanted]  # names of calls, not of modules
     if not slots:
-        known = ", ".join(site.name for site in search.record.called[:8]) or "none"
+        known = ", ".join(site.name for site in search.record.called[:8])
+        if not known:
+            raise InputError(
+                "no activation is called that can be seen (those of nn.LSTM and nn.GRU are not); name "
+                "functions or classes of your own that are activations",
+                parameter="activations",
+            )
         raise InputError(f"no call to replace; the activation calls are: {known}", parameter="sites")
     return Replacer(network, choice, slots)
 

@@ -86,7 +86,13 @@ class Trial:
     """
 
     def __init__(
-        self, network: nn.Module, data: Any, batches: Sequence[Any], device: torch.device, model: Any = None
+        self,
+        network: nn.Module,
+        data: Any,
+        batches: Sequence[Any],
+        device: torch.device,
+        model: Any = None,
+        parameter: str = "data",
     ) -> None:
         self.network, self.data, self._device = network, data, device
         self.model = network if model is None else model  # knows the names of classes
@@ -99,7 +105,12 @@ class Trial:
             for output, value in self.outputs():
                 rows, self.are_logits = rows_of(output, value)
                 if not torch.isfinite(rows).all():
-                    raise InputError("the outputs of the network are not finite numbers", parameter="data")
+                    check_finite(value, parameter)
+                    raise InputError(
+                        "the outputs of the network are not finite numbers, although its inputs are; look at "
+                        "its weights",
+                        parameter="model",
+                    )
                 if not self._original:
                     share = self.inputs / input_count(value)
                     if not self.are_logits:
@@ -351,8 +362,10 @@ def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
     """
     named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
     tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)
-    if tensor is None or not tensor.is_floating_point():
-        raise InputError("expected a network that returns a tensor of numbers, got none", parameter="model")
+    if tensor is None or not tensor.is_floating_point() or not tensor.ndim:
+        raise InputError(
+            "expected a network that returns a tensor with a row for each input", parameter="model"
+        )
     labels = label_entry(value)
     is_regression = isinstance(labels, Tensor) and labels.is_floating_point()
     are_logits = (named is not None or (tensor.ndim == 2 and not is_regression)) and tensor.shape[-1] > 1
@@ -365,6 +378,13 @@ def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
         tensor = tensor.movedim(1, -1)
     rows = tensor.flatten(0, -2).float()
     return (rows.clamp_min(1e-30).log() if are_probabilities(rows) else rows), True
+
+
+def check_finite(value: Any, parameter: str = "data") -> None:
+    """Refuse inputs that are NaN or infinite."""
+    for tensor in tensors_in(value):
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise InputError("some inputs are NaN or infinite; remove them", parameter=parameter)
 
 
 def _positions(tensor: Tensor, axis: int, mask: Tensor | None) -> Tensor:

@@ -64,8 +64,8 @@ class Linearized:
                 parts.append(f"{name} {first[name]:.4g} → {last[name]:.4g}")
                 break
         parts.append(f"{self.divergence_name} {last['divergence']:.3g}")
-        held_out = "test" in self.provenance.settings
-        return ", ".join(parts) + ("" if held_out else ", on the data of the fit")
+        inputs = self.provenance.settings.get("test_inputs")
+        return ", ".join(parts) + (", on the data of the fit" if inputs is None else f", on {inputs} inputs")
 
     def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
         """Plot the curve, and the cost of each site."""

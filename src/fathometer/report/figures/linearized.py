@@ -28,9 +28,10 @@ def plot_linearized(result: Linearized, *, columns: Columns = 2) -> Figure:
     left.set_ylabel(curve["measure"].iloc[0])
     for is_replaced, colour, name in ((False, GREY, "kept"), (True, ORANGE, "replaced")):
         part = sites[sites["replaced"] == is_replaced]
-        right.plot(part["order"], part["cost"], "o", color=colour, label=name, markersize=3)
-    if (sites["cost"] > 0).all():
-        right.set_yscale("log")
+        if len(part):
+            right.plot(part["order"], part["cost"], "o", color=colour, label=name, markersize=3)
+    if (sites["cost"] >= 0).all() and (above := sites["cost"][sites["cost"] > 0]).any():
+        right.set_yscale("symlog", linthresh=above.min())
     right.set_xlabel("site, in order of depth")
     right.set_ylabel(sites["measure"].iloc[0])
     for axes in (left, right):
