@@ -364,7 +364,8 @@ def test_bad_options_are_refused(options: Any, words: str) -> None:
 
 
 def test_nan_is_named_where_it_is() -> None:
-    network, x = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), torch.randn(40, 4)
+    network: Any = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    x = torch.randn(40, 4)
     straight = linearize(network, x)
     bad = x.clone()
     bad[3, 1] = math.nan
@@ -377,7 +378,7 @@ def test_nan_is_named_where_it_is() -> None:
         with pytest.raises(InputError, match=f"{parameter}: some inputs are NaN"):
             call()
     with torch.no_grad():
-        network[0].weight[0, 0] = math.nan  # type: ignore[index]
+        network[0].weight[0, 0] = math.nan
     with pytest.raises(InputError, match="although its inputs are; look at its weights"):
         linearize(network, x)
 
