@@ -58,7 +58,7 @@ from fathometer.linearizing.budget import Budget
 from fathometer.linearizing.choose import Choice, divergence_with, replaced_by
 from fathometer.linearizing.fold import fold, full_precision
 from fathometer.linearizing.journal import Journal
-from fathometer.linearizing.linearize import linearize, opened
+from fathometer.linearizing.linearize import linearize, prepared
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
 from fathometer.linearizing.trial import Trial, listening
@@ -106,7 +106,7 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
         tested = cifar(options, name, "test", test, start=DEVELOPMENT_IMAGES)
     if len(batches) * input_count(batches[0]) < calibration or len(tested) * input_count(tested[0]) < test:
         raise SystemExit(f"{name}: there are fewer than {calibration} and {test} inputs")
-    with opened(model, batches, kind=kind, sites=sites) as (device, network, replacer):
+    with prepared(model, batches, kind=kind, sites=sites) as (device, network, replacer):
         trial = Trial(network, batches, batches, device)
         held_out = Trial(network, tested, tested, device)
         choice = Choice(replacer.slots, trial, held_out, kind, recalibrates=True)

@@ -22,7 +22,7 @@ from fathometer import FathometerError, InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, criteria, site_costs
 from fathometer.linearizing.choose import Choice, exceeds
 from fathometer.linearizing.criteria import gradient_costs
-from fathometer.linearizing.linearize import opened
+from fathometer.linearizing.linearize import prepared
 from fathometer.linearizing.trial import Trial
 from fathometer.models import ensure_torchvision_operators
 from fathometer.progress import show_nothing
@@ -100,7 +100,7 @@ def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that
 
 def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_gave() -> None:
     network, x, _ = made()
-    with opened(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
+    with prepared(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
         trial, slots = Trial(copied, x, x.split(20), device), replacer.slots
         choice = Choice(slots, trial, trial, "channel", recalibrates=False)
         choice.fit()
@@ -233,7 +233,7 @@ def test_fisher_is_twice_the_divergence_of_a_small_change(monkeypatch: pytest.Mo
     torch.manual_seed(0)
     network, x = nn.Sequential(nn.Linear(4, 6), nn.Identity(), nn.Linear(6, 3)), torch.randn(2000, 4)
     small = ChannelMap(torch.linspace(0.99, 1.01, 6), torch.zeros(6), -1)
-    with opened(network, [x], sites="module:1") as (device, copied, replacer):
+    with prepared(network, [x], sites="module:1") as (device, copied, replacer):
         trial, (slot,) = Trial(copied, x, [x], device), replacer.slots
         costs = [gradient_costs(trial, {slot: small}, "fisher", seed)[slot] for seed in range(8)]
         slot.replacement = small
@@ -480,7 +480,7 @@ def test_with_a_budget_of_elements_what_a_step_adds_is_divided() -> None:
     assert all(left + count > 50 for count in found.table["elements"][found.table["step"] > 0])
     assert left == found.table["elements"][found.table["step"] == 0].sum()
     for step in range(1, len(order)):
-        with opened(network, [x]) as (device, copied, replacer):
+        with prepared(network, [x]) as (device, copied, replacer):
             trial = Trial(copied, x, [x], device)
             choice = Choice(replacer.slots, trial, trial, "channel", recalibrates=False)
             choice.fit()
@@ -551,7 +551,7 @@ def test_about_as_many_positions_are_compared_however_uneven_the_batches(
         def forward(self, x: Tensor) -> dict[str, Tensor]:
             return {"logits": network(x)}
 
-    with opened(Segmenting(), batches) as (device, copied, _):
+    with prepared(Segmenting(), batches) as (device, copied, _):
         trial = Trial(copied, batches, batches, device)
         assert sum(map(len, trial._original)) == 100
         assert trial.score().divergence == 0

@@ -30,7 +30,7 @@ NAMES = [
 ]
 
 
-def opened(name: str) -> tuple[Made, nn.Module, Replacer]:
+def prepared(name: str) -> tuple[Made, nn.Module, Replacer]:
     """A copy of a network of the zoo, with slots."""
     made, other = ZOO[name].make(), ZOO[name].make()
     network = copied(made.network)
@@ -51,7 +51,7 @@ def outputs(made: Made, network: nn.Module) -> list[Tensor]:
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # torch.export copies itself by old names
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_activation_in_a_slot_changes_nothing(name: str) -> None:
-    made, network, replacer = opened(name)
+    made, network, replacer = prepared(name)
     called = []
 
     def same(slot: Slot, x: Tensor, original: Any) -> Any:
@@ -113,7 +113,7 @@ def by_hand(name: str) -> Any:
     "name", [*"functional reused looped recursive shared gated derived attention".split(), "in place"]
 )
 def test_a_replaced_network_is_the_network_written_by_hand(name: str) -> None:
-    made, network, replacer = opened(name)
+    made, network, replacer = prepared(name)
     for slot in replacer.slots:
         slot.replacement = Half()
     found = outputs(made, network)
@@ -139,7 +139,7 @@ def test_composite_activations_and_functions_of_the_user_are_replaced_as_wholes(
 
 
 def test_a_copy_of_a_replaced_network_has_slots_of_its_own() -> None:
-    made, network, replacer = opened("functional")
+    made, network, replacer = prepared("functional")
     replacer.slots[0].replacement = Half()
     before = outputs(made, network)
     other = copy.deepcopy(network)
@@ -148,7 +148,7 @@ def test_a_copy_of_a_replaced_network_has_slots_of_its_own() -> None:
 
 
 def test_gradient_checkpointing_is_refused_where_calls_are_counted() -> None:
-    made, network, replacer = opened("checkpointed")
+    made, network, replacer = prepared("checkpointed")
     replacer.slots[0].replacement = Half()
     with pytest.raises(InputError, match="outside of the network's forward"):
         made.run(network, *made.given).sum().backward()

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.criteria import MEASURED, Chosen, gauge_costs, gradient_costs
+from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs, gradient_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
@@ -133,7 +133,7 @@ class Choice:
         }
 
     def run(
-        self, criterion: Chosen, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
+        self, criterion: CriterionLike, budget: Budget, seed: int, journal: Journal, show: Callable[..., None]
     ) -> None:
         """Replace sites until the budget is used."""
         if budget.unit == "points":
@@ -202,7 +202,7 @@ class Choice:
             )
 
     def _check_points(self) -> None:
-        reason = self._test.score().doubt
+        reason = self._test.score().label_problem
         advice = "give inputs alone to count agreement with the original network"
         if not reason and not self._test.are_logits:
             reason, advice = "the outputs are not logits", "give a number of sites"
@@ -210,12 +210,12 @@ class Choice:
             raise InputError(f"points of accuracy cannot be counted: {reason}; {advice}", parameter="budget")
 
     def costs_by(
-        self, criterion: Chosen, seed: int = 0, show: Callable[..., None] = show_nothing
+        self, criterion: CriterionLike, seed: int = 0, show: Callable[..., None] = show_nothing
     ) -> dict[Slot, float]:
         """Return the cost of replacing each site alone, in the network as it is now."""
         return costs_of(criterion, self.maps, self._trial_for(criterion), seed, self._activations, show)
 
-    def _trial_for(self, criterion: Chosen) -> Trial:
+    def _trial_for(self, criterion: CriterionLike) -> Trial:
         """Return what a criterion is measured on.
 
         For `quick-kl`, all sites together take as long as a forward and a backward pass over the data, which
@@ -224,7 +224,7 @@ class Choice:
         if criterion not in ("quick-kl", "greedy-quick-kl"):
             return self._trial
         with self._original_network():
-            return self._trial.least_certain(max(_MIN_INPUTS, 3 * self._trial.inputs // len(self._slots)))
+            return self._trial.most_uncertain(max(_MIN_INPUTS, 3 * self._trial.inputs // len(self._slots)))
 
     def table(self) -> pd.DataFrame:
         """Describe each site: its size, how well a map fits, its cost, and in which step it was replaced."""
@@ -273,7 +273,7 @@ class Order:
     """
 
     def __init__(
-        self, trial: Trial, criterion: Chosen, seed: int, budget: Budget, activations: Sequence[Any]
+        self, trial: Trial, criterion: CriterionLike, seed: int, budget: Budget, activations: Sequence[Any]
     ) -> None:
         self._trial, self._criterion, self._seed, self._activations = trial, criterion, seed, activations
         self._per_element = budget.unit == "elements" and criterion in (*MEASURED, "fisher", "taylor")
@@ -313,7 +313,7 @@ class Order:
 
 
 def costs_of(
-    criterion: Chosen,
+    criterion: CriterionLike,
     maps: Mapping[Slot, nn.Module],
     trial: Trial,
     seed: int,

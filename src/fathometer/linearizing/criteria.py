@@ -31,7 +31,7 @@ estimates the divergence of all sites by one forward and one backward pass, `tay
 of the loss, `depth` takes the last sites first. Of a gauge (`affinity`, `r2_heldout`), sites with the largest
 values come first; with a minus in front (`-entropy_change`), those with the smallest.
 """
-Chosen: TypeAlias = "Criterion | str | Callable[[Site], float]"
+CriterionLike: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
 MEASURED = ("greedy-kl", "greedy-quick-kl", "kl", "quick-kl")
 """Criteria that measure the divergence of the outputs."""
@@ -40,7 +40,7 @@ _MAX_SAMPLES = 512  # of a batch for a gauge
 _TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
 
-def check_criterion(criterion: Chosen, parameter: str = "criterion") -> None:
+def check_criterion(criterion: CriterionLike, parameter: str = "criterion") -> None:
     """Refuse a criterion that is neither known nor a gauge."""
     if not callable(criterion) and criterion not in get_args(Criterion):
         names = [name for gauge in GAUGES.values() for name in (gauge.name, *gauge.ranges)]

@@ -20,7 +20,7 @@ from fathometer.capture import SiteFilter, unwrapped
 from fathometer.errors import InputError, check_choice, join_names
 from fathometer.linearizing.budget import parse_budget
 from fathometer.linearizing.choose import Choice
-from fathometer.linearizing.criteria import Chosen, Criterion, check_criterion
+from fathometer.linearizing.criteria import Criterion, CriterionLike, check_criterion
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.search import copied, find_slots
@@ -49,7 +49,7 @@ def linearize(
     *,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     budget: int | str | None = None,
-    criterion: Chosen = "greedy-kl",
+    criterion: CriterionLike = "greedy-kl",
     kind: Kind = "channel",
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     test: Any = None,
@@ -138,7 +138,7 @@ def linearize(
     }
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
-            opened(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+            prepared(model, batches, sites=sites, activations=activations, kind=kind, device=device)
         )
         slots = replacer.slots
         limit = parse_budget(budget, slots)
@@ -153,7 +153,7 @@ def linearize(
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
             settings["test_inputs"] = tested.inputs
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
-        if limit.unit != "points" and (reason := tested.score().doubt):
+        if limit.unit != "points" and (reason := tested.score().label_problem):
             warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
         choice = Choice(slots, trial, tested, kind, recalibrates=recalibrate, activations=activations)
         show = stack.enter_context(shown(progress, "sites"))
@@ -214,7 +214,7 @@ def site_costs(
     batches = calibration_batches(data, samples, batch_size, seed)
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
-            opened(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+            prepared(model, batches, sites=sites, activations=activations, kind=kind, device=device)
         )
         show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
@@ -228,7 +228,7 @@ def site_costs(
     return found
 
 
-class Opened(NamedTuple):
+class PreparedNetwork(NamedTuple):
     """A copy of a network whose calls can be replaced."""
 
     device: torch.device
@@ -237,7 +237,7 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(
+def prepared(
     model: nn.Module | LoadedModel,
     batches: Sequence[Any],
     *,
@@ -245,7 +245,7 @@ def opened(
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     kind: Kind = "channel",
     device: str | torch.device | None = None,
-) -> Iterator[Opened]:
+) -> Iterator[PreparedNetwork]:
     """Copy a network, in eval mode on the device, and find its calls."""
     original = unwrapped(model.module if isinstance(model, LoadedModel) else model)
     if hasattr(original, "linearized"):
@@ -268,7 +268,7 @@ def opened(
                 slot.reason = f"it is inside {outer.site}, which is replaced as a whole; choose one of them"
             if slot.reason:
                 raise InputError(f"{slot.site} cannot be replaced: {slot.reason}", parameter="sites")
-        yield Opened(where, network, replacer)
+        yield PreparedNetwork(where, network, replacer)
 
 
 def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> None:

@@ -61,14 +61,14 @@ class Score:
         divergence: of its outputs from the original ones: the mean KL divergence in nats, or the squared
             error as a share of their variance where they are not logits; infinite if it is not a number.
         outcome: accuracy and loss, or perplexity and loss; empty without labels.
-        doubt: why the labels cannot be compared with the outputs; empty if they can, or if there are none.
+        label_problem: why the labels cannot be compared with the outputs; empty if they can, or without any.
         agreement: share of inputs whose largest output is that of the original network; NaN without logits.
         seconds: of the forward passes.
     """
 
     divergence: float
     outcome: dict[str, Any]
-    doubt: str
+    label_problem: str
     agreement: float
     seconds: float
 
@@ -125,7 +125,7 @@ class Trial:
             mean = sum(rows.sum(0, dtype=torch.float64) for rows in self._original) / self.inputs
             self._spread = sum(float((rows - mean).square().sum()) for rows in self._original)
 
-    def least_certain(self, count: int) -> Trial:
+    def most_uncertain(self, count: int) -> Trial:
         """Return a trial on the inputs whose original outputs have the highest entropy.
 
         Call it while the network is the original one. Of outputs with several positions for each input, and
@@ -185,8 +185,8 @@ class Trial:
             if self.are_logits or unfit_labels(value):
                 scorer.add(output, value, unfit_labels(value))
         scores = scorer.take()()
-        doubt = scorer.doubt([scores] if scores else [])
-        known = outcome([scores], self.inputs, doubt)
+        label_problem = scorer.label_problem([scores] if scores else [])
+        known = outcome([scores], self.inputs, label_problem)
         divergence = total / rows_seen if self.are_logits else total / max(self._spread, 1e-30)
         divergence = (
             max(divergence, 0.0) if math.isfinite(divergence) else math.inf
@@ -194,7 +194,7 @@ class Trial:
         return Score(
             divergence,
             {name: value for name, value in known.items() if isinstance(value, float)},
-            doubt,
+            label_problem,
             same / rows_seen if self.are_logits else math.nan,
             seconds,
         )

@@ -113,7 +113,7 @@ def has_labels(value: Any) -> bool:
 def _scores(scorer: Scorer) -> dict[str, float] | None:
     """Return accuracy and loss, where labels number the outputs."""
     scores = scorer.take()()
-    if scores is None or scorer.doubt([scores]):
+    if scores is None or scorer.label_problem([scores]):
         return None
     return {"accuracy": scores.correct / scores.samples, "loss": scores.loss / scores.samples}
 

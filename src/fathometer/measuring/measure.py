@@ -237,12 +237,12 @@ def measure_by_label(
     if hidden.is_any and by is None:
         with placed(network, device) as where, evaluating(network):
             hidden_outcome = hidden.outcome(where)
-    doubt = scorer.doubt([batch.scores for batch in loop.finished if batch.scores])
+    label_problem = scorer.label_problem([batch.scores for batch in loop.finished if batch.scores])
     counts = {None: (measured, left_over)} if split is None else split.counts
     found = {}
     for label, (measured, left_over) in counts.items():
         batches = [batch for batch in loop.finished if batch.label == label]
-        scored = outcome([batch.scores for batch in batches], measured, doubt) | hidden_outcome
+        scored = outcome([batch.scores for batch in batches], measured, label_problem) | hidden_outcome
         known = {
             "samples_measured": measured,
             "samples_left_over": left_over,

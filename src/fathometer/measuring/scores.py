@@ -128,7 +128,7 @@ class Scorer:
             return partial(_total_of_tokens, token_passes, limit)
         return partial(_total, passes, self._outputs, limit)
 
-    def doubt(self, scores: Sequence[Scores]) -> str:
+    def label_problem(self, scores: Sequence[Scores]) -> str:
         """Say why labels and outputs cannot be compared, or nothing if they can."""
         if self._reason or not scores or self._is_causal:
             return self._reason
@@ -178,8 +178,8 @@ def _total_of_tokens(passes: Sequence[Tensor], limit: float) -> Scores | None:
     return Scores(0, 0, 0, 0, 0, 0.0, 0, tokens=int(tokens), token_loss=loss)
 
 
-def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> dict[str, Any]:
-    """Return accuracy and loss over all samples; if some have no labels, nothing; if in doubt, the reason.
+def outcome(scores: Sequence[Scores | None], samples: int, label_problem: str = "") -> dict[str, Any]:
+    """Return accuracy and loss over all samples; nothing if some have no labels; why, if labels do not fit.
 
     Of a causal language model: its perplexity, exp(mean of −log p), its loss, and the number of tokens.
     """
@@ -189,8 +189,8 @@ def outcome(scores: Sequence[Scores | None], samples: int, doubt: str = "") -> d
         perplexity = math.exp(loss) if loss < 700 else math.inf
         found = {"perplexity": perplexity, "loss": loss, "tokens": tokens}
         return {name: number for name, number in found.items() if math.isfinite(number)}
-    if doubt:
-        return {"no_accuracy": doubt}
+    if label_problem:
+        return {"no_accuracy": label_problem}
     if not known or sum(each.samples for each in known) != samples:
         return {}
     accuracy = sum(each.correct for each in known) / samples

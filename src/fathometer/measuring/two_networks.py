@@ -106,7 +106,7 @@ def similarity_map(
 def _outcome(scorer: Scorer, samples: int) -> dict[str, Any]:
     """Return accuracy and loss of a network over the samples that were measured, where they have labels."""
     scores = scorer.take(samples)()
-    return outcome([scores], samples, scorer.doubt([] if scores is None else [scores]))
+    return outcome([scores], samples, scorer.label_problem([] if scores is None else [scores]))
 
 
 def _sites_of(side: str, sites: Sequence[Site]) -> dict[str, Site]:
