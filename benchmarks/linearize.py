@@ -117,9 +117,12 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
 def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Replace each site alone, then those that each criterion would replace; compare with the criteria."""
     with bench(options, name) as b:
-        started = time.perf_counter()
-        criteria = {
-            **{each: b.choice.costs_by(each, options.set) for each in ("kl", "quick-kl", "fisher", "taylor")},
+        started, criteria, durations = time.perf_counter(), {}, {}
+        for each in ("kl", "quick-kl", "fisher", "taylor"):
+            before = time.perf_counter()
+            criteria[each] = b.choice.costs_by(each, options.set)
+            durations[each] = round(time.perf_counter() - before, 2)
+        criteria |= {
             "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
             **field_criteria(b),
         }
@@ -134,6 +137,7 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
             "divergence": [round(value, 6) for value in divergence],
             "lost": [round(value, 5) for value in lost],
             "original": rounded(base),
+            "seconds of criteria": durations,
             "correlation with divergence": {
                 name: correlation(values, b.slots, divergence) for name, values in criteria.items()
             },

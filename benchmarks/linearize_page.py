@@ -199,6 +199,19 @@ def missing(records: dict[str, Any]) -> list[str]:
     return ["## Not measured\n", "".join(f"- {line}\n" for line in lines)]
 
 
+def _duration(records: dict[str, Any]) -> str:
+    """Say how long `quick-kl` took, compared with a forward and a backward pass."""
+    times = [found.get("seconds of criteria") for found in (each["found"] for each in records.values())]
+    ratios = [each["quick-kl"] / each["fisher"] for each in times if each]
+    if not ratios:
+        return ""
+    low, high = min(ratios), max(ratios)
+    return (
+        f" (`quick-kl` {low:.2f} to {high:.2f} of the time of `fisher`, {len(ratios)} networks; it uses at "
+        "least 16 inputs, which takes longer with many sites and few inputs)"
+    )
+
+
 @for_print
 def draw(records: dict[str, Any]) -> Figure:
     """Draw the rank correlations of every network, and their medians."""
@@ -260,8 +273,8 @@ def page() -> str:
         "## Rank correlation with the measured cost\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
         "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
-        "long as one forward and one backward pass (`quick-kl` uses at least 16 inputs, which is longer for "
-        "more than about 60 sites and 300 inputs), the others as one forward pass. Criteria by which linear "
+        "long as one forward and one backward pass"
+        f"{_duration(records)}, the others as one forward pass. Criteria by which linear "
         "sites come first are negated, so that a positive correlation always means a useful criterion. "
         f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
         f"{below['fisher']}{developed}. The ImageNet networks are measured "
