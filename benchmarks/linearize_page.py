@@ -259,7 +259,7 @@ def page() -> str:
         f"{max(quick.values()):.2f}, {len(quick)} networks), and `fisher`, an estimate by gradients, "
         f"{by_divergence['fisher']:.2f} (from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}). "
         f"The divergence measured on all training images reaches {by_divergence['kl']:.2f}. With the "
-        "accuracy that is lost, which is small and noisy at most sites, all are lower: affinity "
+        "accuracy that is lost instead of the divergence, the medians are: affinity "
         f"{by_loss['affinity']:.2f}, R² {by_loss['r2 of the lines']:.2f}, `quick-kl` "
         f"{by_loss['quick-kl']:.2f}, `fisher` {by_loss['fisher']:.2f}, `kl` {by_loss['kl']:.2f}. A score of "
         "one site knows how linear the activation is, not how much the outputs depend on it.\n",
