@@ -7,10 +7,10 @@
 Lines are fitted, and criteria computed, on training images. `fisher` was chosen among nine criteria by
 gradients on training images of ResNet-20; the other networks had no part in it. `quick-kl` was made after
 `fisher` had failed on VGG-16: that it uses the least certain inputs was decided on training images of
-ResNet-20, -32, -56 and VGG-16. The first 1000 test images of
-CIFAR-10 were used to develop `linearize`: how lines are fitted again after a step was changed because of the
-accuracy on them, and chosen among eleven ways on ResNet-20 and ResNet-56. They are not used here; records
-made before say so on the page. `python -m benchmarks.linearize_page` writes it.
+ResNet-20, -32, -56 and VGG-16. The first 1000 test images of CIFAR-10 were used to develop `linearize`: how
+lines are fitted again after a step was changed because of the accuracy on them, and chosen among eleven ways
+on ResNet-20 and ResNet-56. They are not used here; records made before say so on the page.
+`python -m benchmarks.linearize_page` writes it.
 
 Targets, stated before the first run on test images (those of trained networks are in `benchmarks.recovery`):
 
@@ -55,24 +55,24 @@ from benchmarks.networks import (
 from benchmarks.records import FOLDER, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.choose import Choice, divergence_with, replaced_by
+from fathometer.linearizing.choose import Choice, replaced_by
 from fathometer.linearizing.fold import fold, full_precision
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, prepared
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Trial, listening
+from fathometer.linearizing.trial import Trial, listening, rows_of
 from fathometer.measuring.batches import input_count
 from fathometer.results.provenance import Provenance
 
 RECORDS = FOLDER / "linearize"
 SHARES = (0.10, 0.25, 0.50)
-MIX_SHARES = (0.03, 0.1, 0.3, 1.0)
 GAUGES = ("affinity", "r2_heldout", "nonnegativity_energy")
 SHOWN = ("kl", "quick-kl", "fisher", "taylor", "affinity", "r2_heldout", "on/off entropy")
 """Criteria by which several activations are replaced at once."""
 RANDOM_SEEDS = 3
 IMAGES = 128  # of a pass that is timed
+TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
 
 class Bench(NamedTuple):
@@ -117,10 +117,14 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
 def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Replace each site alone, then those that each criterion would replace; compare with the criteria."""
     with bench(options, name) as b:
-        started, criteria, durations = time.perf_counter(), {}, {}
+        started, durations = time.perf_counter(), {}
+        criteria: dict[str, dict[Slot, float]] = {}
         for each in ("kl", "quick-kl", "fisher", "taylor"):
             before = time.perf_counter()
-            criteria[each] = b.choice.costs_by(each, options.set)
+            if each == "fisher":
+                criteria[each] = fisher_costs(b.trial, b.choice.maps, options.set)
+            else:
+                criteria[each] = b.choice.costs_by(each, options.set)
             durations[each] = round(time.perf_counter() - before, 2)
         criteria |= {
             "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
@@ -177,6 +181,37 @@ def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace
         scores["after"] = rounded(b.test.score())
         b.choice.restore(state)
     return found
+
+
+def fisher_costs(trial: Trial, maps: Mapping[Slot, nn.Module], seed: int) -> dict[Slot, float]:
+    """Estimate the divergence that each map causes by gradients.
+
+    A map changes the output of its site by δ. To first order, this changes a random projection of 2√p, p the
+    probabilities at a temperature, by s = ⟨gradient, δ⟩. The expectation of s² is δᵀFδ, F the Fisher
+    information: twice the KL divergence to second order.
+    """
+    sums = dict.fromkeys(maps, 0.0)
+
+    def note(slot: Slot, x: Tensor, y: Tensor, output: Tensor) -> None:
+        with torch.no_grad():
+            delta = maps[slot](x) - y
+        output.register_hook(
+            lambda g: sums.__setitem__(
+                slot, sums[slot] + float((g * delta).flatten(1).sum(1).double().square().sum())
+            )
+        )
+
+    count, generator = 0, torch.Generator().manual_seed(seed)
+    for weight in trial.network.parameters():
+        weight.requires_grad_(True)
+    with torch.enable_grad(), listening(maps, note):
+        for output, value in trial.outputs():
+            rows, _ = rows_of(output, value)
+            count += len(rows)
+            noise = torch.randn(rows.shape, generator=generator).to(rows)
+            (2 * ((rows / TEMPERATURE).softmax(-1).clamp_min(1e-12).sqrt() * noise).sum()).backward()
+    trial.network.zero_grad(set_to_none=True)
+    return {slot: total / count for slot, total in sums.items()}
 
 
 def field_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
@@ -237,33 +272,6 @@ def stream_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
     for handle in handles:
         handle.remove()
     return {"block influence": block, "cosine of the MLP": mlp}
-
-
-def partial_steps(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """Go a share of the way from each ReLU to its line: how far does an estimate by gradients hold?"""
-    with bench(options, name) as b:
-        maps = b.choice.maps
-        fisher = b.choice.costs_by("fisher")
-        found: dict[str, Any] = {}
-        for share in MIX_SHARES:
-            measured = [divergence_with(b.trial, slot, Mixed(maps[slot], share)) for slot in b.slots]
-            found[f"{share:.0%}"] = {
-                "median divergence": statistics.median(measured),
-                "fisher": correlation(fisher, b.slots, measured),
-            }
-    return found
-
-
-class Mixed(nn.Module):
-    """A weighted mean of a ReLU and its line."""
-
-    def __init__(self, line: nn.Module, share: float) -> None:
-        super().__init__()
-        self.line, self.share = line, share
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the mean."""
-        return torch.lerp(torch.relu(x), self.line(x), self.share)
 
 
 def correlation(values: Mapping[Slot, float], slots: Sequence[Slot], measured: Sequence[float]) -> float:
@@ -389,7 +397,6 @@ def main() -> None:
 PARTS: dict[str, Callable[[argparse.Namespace, str], dict[str, Any]]] = {
     "costs": costs,
     "greedy": greedy,
-    "partial": partial_steps,
     "folding": folding,
 }
 

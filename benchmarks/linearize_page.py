@@ -155,29 +155,6 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
     ]
 
 
-def part_of_the_way() -> list[str]:
-    """Return the section about where an estimate by gradients fails."""
-    rows: list[Row] = []
-    for name in CIFAR:
-        if each := record(f"partial-{name}"):
-            shares = {k: v for k, v in each["found"].items() if isinstance(v, dict)}
-            grown = shares["100%"]["median divergence"] / shares["3%"]["median divergence"]
-            rows.append(
-                {"network": name}
-                | {f"{share} line": values["fisher"] for share, values in shares.items()}
-                | {"growth of the divergence": f"{grown:,.0f}"}
-            )
-    return [
-        "## `fisher` on the way to a line\n",
-        "This analysis is post hoc, to see why `fisher` fails on VGG-16. A ReLU "
-        "was replaced by a weighted mean of itself and its line, with 3 % to 100 % of the line, on "
-        "training images. Rank correlation of `fisher` with the divergence, and how many times the median "
-        "divergence grows from 3 % to 100 % (with the square of the share, it would be 1,111 times). In "
-        "VGG-16 the order of the sites changes on the way, and the divergence grows most.\n",
-        markdown_table(rows),
-    ]
-
-
 def missing(records: dict[str, Any]) -> list[str]:
     """List what was planned and has no record."""
     greedy = {name: record(f"greedy-{name}") for name in records}
@@ -274,7 +251,8 @@ def page() -> str:
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
         "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
         "long as one forward and one backward pass"
-        f"{_duration(records)}, the others as one forward pass. Criteria by which linear "
+        f"{_duration(records)}, the others as one forward pass. `fisher` is in this benchmark only. Criteria by "
+        "which linear "
         "sites come first are negated, so that a positive correlation always means a useful criterion. "
         f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
         f"{below['fisher']}{developed}. The ImageNet networks are measured "
@@ -286,7 +264,6 @@ def page() -> str:
         correlations(records, OF_LOSS),
         *several_at_once(records),
         *greedy_choice(),
-        *part_of_the_way(),
         *calibration_sets(records),
         *recovery(),
         *budgets(),

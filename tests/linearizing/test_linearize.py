@@ -18,10 +18,10 @@ from torch.nn.functional import relu
 from torch.utils.data import TensorDataset
 
 import fathometer
+from benchmarks.linearize import fisher_costs
 from fathometer import FathometerError, InputError, Linearized, linearize
-from fathometer.linearizing import ChannelMap, criteria, site_costs
+from fathometer.linearizing import ChannelMap, site_costs
 from fathometer.linearizing.choose import Choice, exceeds
-from fathometer.linearizing.criteria import gradient_costs
 from fathometer.linearizing.linearize import prepared
 from fathometer.linearizing.trial import Trial
 from fathometer.models import ensure_torchvision_operators
@@ -162,8 +162,8 @@ def test_kinds_of_maps(kind: Any) -> None:
 
 def test_a_site_without_a_gradient_has_no_cost_by_gradients() -> None:
     net = nn.Sequential(nn.ReLU(), nn.Linear(8, 3))  # nothing before the ReLU has weights
-    with pytest.raises(InputError, match=re.escape("no gradient reaches it, so fisher does not know")):
-        linearize(net, torch.randn(64, 8), budget=1, criterion="fisher")
+    with pytest.raises(InputError, match=re.escape("no gradient reaches it, so taylor does not know")):
+        linearize(net, torch.randn(64, 8), budget=1, criterion="taylor")
 
 
 def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
@@ -186,7 +186,7 @@ def test_a_whole_module_becomes_an_affine_map_without_its_weights() -> None:
 @pytest.mark.parametrize(
     "criterion",
     [
-        *("greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "fisher", "taylor", "random", "depth"),
+        *("greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "taylor", "random", "depth"),
         *("affinity", "r2_heldout", "-sparsity_change", lambda site: site.order),
     ],
 )
@@ -228,14 +228,16 @@ def test_quick_kl_is_measured_where_the_original_network_is_least_certain() -> N
             assert table.loc[site, "quick-kl"] == pytest.approx(wanted, rel=1e-3)
 
 
-def test_fisher_is_twice_the_divergence_of_a_small_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(criteria, "_TEMPERATURE", 1.0)
+def test_fisher_of_the_benchmark_is_twice_the_divergence_of_a_small_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.linearize.TEMPERATURE", 1.0)
     torch.manual_seed(0)
     network, x = nn.Sequential(nn.Linear(4, 6), nn.Identity(), nn.Linear(6, 3)), torch.randn(2000, 4)
     small = ChannelMap(torch.linspace(0.99, 1.01, 6), torch.zeros(6), -1)
     with prepared(network, [x], sites="module:1") as (device, copied, replacer):
         trial, (slot,) = Trial(copied, x, [x], device), replacer.slots
-        costs = [gradient_costs(trial, {slot: small}, "fisher", seed)[slot] for seed in range(8)]
+        costs = [fisher_costs(trial, {slot: small}, seed)[slot] for seed in range(8)]
         slot.replacement = small
         divergence = trial.score().divergence
     assert np.mean(costs) == pytest.approx(2 * divergence, rel=0.05)
@@ -248,7 +250,7 @@ def test_budgets_of_sites(budget: Any, replaced: int) -> None:
     assert len(found.replaced) == replaced == found.curve["replaced"].iloc[-1]
 
 
-@pytest.mark.parametrize("criterion", ["kl", "greedy-kl", "fisher"])
+@pytest.mark.parametrize("criterion", ["kl", "greedy-kl", "taylor"])
 def test_with_a_budget_of_elements_costs_are_those_of_each_element(criterion: str) -> None:
     torch.manual_seed(0)
     layers = nn.Linear(4, 400), nn.ReLU(), nn.Linear(400, 4), nn.Tanh(), nn.Linear(4, 3)
@@ -689,8 +691,7 @@ def test_activations_of_ones_own_with_any_name_are_chosen_by_a_gauge() -> None:
     assert result_of(straight).replaced == ("/half",)
 
 
-@pytest.mark.parametrize("criterion", ["fisher", "taylor"])
-def test_gradients_reach_activations_of_one_dimension(criterion: str) -> None:
+def test_gradients_reach_activations_of_one_dimension() -> None:
     class Gate(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -699,7 +700,7 @@ def test_gradients_reach_activations_of_one_dimension(criterion: str) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.last(x * torch.sigmoid(self.gate(x).squeeze(-1))[:, None])
 
-    assert site_costs(Gate(), torch.randn(60, 4), [criterion])[criterion].item() > 0
+    assert site_costs(Gate(), torch.randn(60, 4), "taylor")["taylor"].item() > 0
 
 
 def test_a_loss_of_exactly_the_points_of_the_budget_is_allowed() -> None:

@@ -48,7 +48,7 @@ def linearize(
         str,
         opt.option(
             "NAME",
-            "How to choose: greedy-kl, greedy-quick-kl, kl, quick-kl, fisher, taylor, random, depth, or a "
+            "How to choose: greedy-kl, greedy-quick-kl, kl, quick-kl, taylor, random, depth, or a "
             "gauge such as affinity (-NAME: the smallest first).",
         ),
     ] = "greedy-kl",

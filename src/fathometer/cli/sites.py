@@ -33,8 +33,7 @@ def sites(
         str,
         opt.option(
             "NAMES",
-            "What --cost shows, separated by commas: kl, quick-kl, fisher, taylor, or gauges, such as "
-            "affinity.",
+            "What --cost shows, separated by commas: kl, quick-kl, taylor, or gauges, such as affinity.",
             "--criteria",
         ),
     ] = "kl",
@@ -151,7 +150,7 @@ def _costs(
     notes = {
         "kl": "kl: divergence of the outputs if the site alone is replaced",
         "quick-kl": "quick-kl: the same, on few inputs",
-        "fisher": "fisher: a fast estimate of the order by kl",
+        "taylor": "taylor: first-order change of the loss",
     }
     shown = [text for name, text in notes.items() if name in criteria]
     note = "; ".join([*shown, "r2: share of the variance that the lines explain"])

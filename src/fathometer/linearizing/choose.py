@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fathometer.errors import InputError
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs, gradient_costs
+from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs, taylor_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
@@ -276,7 +276,7 @@ class Order:
         self, trial: Trial, criterion: CriterionLike, seed: int, budget: Budget, activations: Sequence[Any]
     ) -> None:
         self._trial, self._criterion, self._seed, self._activations = trial, criterion, seed, activations
-        self._per_element = budget.unit == "elements" and criterion in (*MEASURED, "fisher", "taylor")
+        self._per_element = budget.unit == "elements" and criterion in (*MEASURED, "taylor")
         self._divergence = 0.0  # of the network as it is
         self.costs: dict[Slot, float] = {}
 
@@ -333,8 +333,8 @@ def costs_of(
         for done, (slot, each) in enumerate(maps.items(), 1):
             costs[slot] = divergence_with(trial, slot, each)
             show(done, len(maps))
-    elif criterion in ("fisher", "taylor"):
-        costs = gradient_costs(trial, maps, "taylor" if criterion == "taylor" else "fisher", seed)
+    elif criterion == "taylor":
+        costs = taylor_costs(trial, maps)
     elif criterion == "random":
         draw = random.Random(seed)
         costs = {slot: draw.random() for slot in maps}

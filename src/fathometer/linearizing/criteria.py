@@ -20,16 +20,14 @@ from fathometer.measuring.measure import measure
 from fathometer.measuring.scores import Scorer
 from fathometer.results.sounding import column_of
 
-Criterion: TypeAlias = Literal[
-    "greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "fisher", "taylor", "random", "depth"
-]
+Criterion: TypeAlias = Literal["greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "taylor", "random", "depth"]
 """How sites are chosen. Beside these, the name of a gauge, or a function of a `Site` that returns its cost.
 
 `kl` measures every site in a pass of its own; `quick-kl` does so on few inputs, those that the original
-network is least certain of. With `greedy-` in front, costs are measured again after each step. `fisher`
-estimates the divergence of all sites by one forward and one backward pass, `taylor` is the first-order change
-of the loss, `depth` takes the last sites first. Of a gauge (`affinity`, `r2_heldout`), sites with the largest
-values come first; with a minus in front (`-entropy_change`), those with the smallest.
+network is least certain of. With `greedy-` in front, costs are measured again after each step. `taylor` is
+the first-order change of the loss, by one forward and one backward pass; `depth` takes the last sites first.
+Of a gauge (`affinity`, `r2_heldout`), sites with the largest values come first; with a minus in front
+(`-entropy_change`), those with the smallest.
 """
 CriterionLike: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
@@ -37,7 +35,6 @@ MEASURED = ("greedy-kl", "greedy-quick-kl", "kl", "quick-kl")
 """Criteria that measure the divergence of the outputs."""
 
 _MAX_SAMPLES = 512  # of a batch for a gauge
-_TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
 
 def check_criterion(criterion: CriterionLike, parameter: str = "criterion") -> None:
@@ -53,23 +50,14 @@ def check_criterion(criterion: CriterionLike, parameter: str = "criterion") -> N
             )
 
 
-def gradient_costs(
-    trial: Trial,
-    maps: Mapping[Slot, nn.Module],
-    criterion: Literal["fisher", "taylor"],
-    seed: int,
-) -> dict[Slot, float]:
-    """Estimate the cost of each map by one forward and one backward pass over the data.
+def taylor_costs(trial: Trial, maps: Mapping[Slot, nn.Module]) -> dict[Slot, float]:
+    """Estimate how each map changes the loss, by one forward and one backward pass over the data.
 
-    A map changes the output of its site by δ. To first order, this changes a number that is computed from
-    the outputs by s = ⟨gradient, δ⟩ for each input. For `taylor` the number is the loss, without labels that
-    of the network's own predictions, and the cost is the mean of |s|. For `fisher` it is a random projection
-    of 2√p, p the probabilities at a temperature, and the cost is the mean of s²: its expectation is δᵀFδ, F
-    the Fisher information, twice the KL divergence to second order. Where outputs are not logits, they are
-    projected themselves.
+    A map changes the output of its site by δ. To first order, this changes the loss of an input by
+    s = ⟨gradient, δ⟩; the cost is the mean of |s|. Without labels, the loss is that of the network's own
+    predictions; where outputs are not logits, the sum of their squares.
     """
     sums = dict.fromkeys(maps, 0.0)
-    generators: dict[torch.device, torch.Generator] = {}
     scorer = Scorer(trial.model, trial.data)
 
     def note(slot: Slot, x: Tensor, wanted: Tensor, output: Tensor) -> None:
@@ -77,23 +65,14 @@ def gradient_costs(
             delta = maps[slot](x) - wanted
 
         def add(gradient: Tensor) -> None:
-            change = (gradient * delta).reshape(len(delta), -1).sum(1).double()
-            sums[slot] += float((change.square() if criterion == "fisher" else change.abs()).sum())
+            sums[slot] += float((gradient * delta).reshape(len(delta), -1).sum(1).double().abs().sum())
 
         if not output.requires_grad:
             raise InputError(
-                f"{slot.site}: no gradient reaches it, so {criterion} does not know its cost; use kl",
+                f"{slot.site}: no gradient reaches it, so taylor does not know its cost; use kl",
                 parameter="criterion",
             )
         output.register_hook(add)
-
-    def projected(rows: Tensor) -> Tensor:
-        if rows.device not in generators:
-            generators[rows.device] = torch.Generator(rows.device).manual_seed(seed)
-        noise = torch.randn(rows.shape, generator=generators[rows.device], device=rows.device)
-        if not trial.are_logits:
-            return (rows * noise).sum()
-        return 2 * ((rows / _TEMPERATURE).softmax(-1).clamp_min(1e-12).sqrt() * noise).sum()
 
     def loss(rows: Tensor, value: Any) -> Tensor:
         if not trial.are_logits:
@@ -114,8 +93,7 @@ def gradient_costs(
                 for output, _ in trial.outputs([value]):
                     rows, _ = rows_of(output, value)
                     count += len(rows)
-                    number = projected(rows) if criterion == "fisher" else loss(rows, value)
-                    number.backward(inputs=[weight for weight in parameters if weight.requires_grad])
+                    loss(rows, value).backward(inputs=[each for each in parameters if each.requires_grad])
     finally:
         for parameter, learns in zip(parameters, learning, strict=True):
             parameter.requires_grad_(learns)

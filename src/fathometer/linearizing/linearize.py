@@ -82,8 +82,8 @@ def linearize(
             or of points of accuracy that may be lost (`"0.5 points"`; without labels, of agreement with the
             original). If left out, all `sites` are replaced at once.
         criterion: how sites are chosen within a budget (`fathometer.linearizing.criteria.Criterion`):
-            `greedy-kl`, `greedy-quick-kl`, `kl`, `quick-kl`, `fisher`, `taylor`, `random`, `depth`, a gauge,
-            or a function of a `Site`.
+            `greedy-kl`, `greedy-quick-kl`, `kl`, `quick-kl`, `taylor`, `random`, `depth`, a gauge, or a
+            function of a `Site`.
         kind: what takes the place of a call: a line for each `channel`, one `slope` for all, the `identity`,
             or an `affine` map of all channels (ridge regression), the only one that may change the width.
         activations: classes and functions of your own that are activations.
