@@ -252,7 +252,8 @@ def page() -> str:
         "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
         "long as one forward and one backward pass"
         f"{_duration(records)}, the others as one forward pass. `fisher` is in this benchmark only. "
-        "Criteria by which linear sites come first are negated, so that a positive correlation always means a useful criterion. "
+        "Criteria by which linear sites come first are negated, so that a positive correlation "
+        "always means a useful criterion. "
         f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
         f"{below['fisher']}{developed}. The ImageNet networks are measured "
         "on sample images that they were probably trained on, others than those of the fit.\n",
