@@ -32,7 +32,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
+from benchmarks.linearize_criteria import field_criteria, fisher_costs
 from benchmarks.networks import (
     BLOCKS,
     DEVELOPMENT_IMAGES,
@@ -61,7 +61,7 @@ from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, prepared
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Trial, listening, rows_of
+from fathometer.linearizing.trial import Trial
 from fathometer.measuring.batches import input_count
 from fathometer.results.provenance import Provenance
 
@@ -72,7 +72,6 @@ SHOWN = ("kl", "quick-kl", "fisher", "taylor", "affinity", "r2_heldout", "on/off
 """Criteria by which several activations are replaced at once."""
 RANDOM_SEEDS = 3
 IMAGES = 128  # of a pass that is timed
-TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 
 
 class Bench(NamedTuple):
@@ -128,7 +127,7 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
             durations[each] = round(time.perf_counter() - before, 2)
         criteria |= {
             "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
-            **field_criteria(b),
+            **field_criteria(b.trial, b.slots),
         }
         if name not in LANGUAGE_MODELS:
             criteria |= {gauge: b.choice.costs_by(gauge) for gauge in GAUGES}
@@ -181,97 +180,6 @@ def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace
         scores["after"] = rounded(b.test.score())
         b.choice.restore(state)
     return found
-
-
-def fisher_costs(trial: Trial, maps: Mapping[Slot, nn.Module], seed: int) -> dict[Slot, float]:
-    """Estimate the divergence that each map causes by gradients.
-
-    A map changes the output of its site by δ. To first order, this changes a random projection of 2√p, p the
-    probabilities at a temperature, by s = ⟨gradient, δ⟩. The expectation of s² is δᵀFδ, F the Fisher
-    information: twice the KL divergence to second order.
-    """
-    sums = dict.fromkeys(maps, 0.0)
-
-    def note(slot: Slot, x: Tensor, y: Tensor, output: Tensor) -> None:
-        with torch.no_grad():
-            delta = maps[slot](x) - y
-        output.register_hook(
-            lambda g: sums.__setitem__(
-                slot, sums[slot] + float((g * delta).flatten(1).sum(1).double().square().sum())
-            )
-        )
-
-    count, generator = 0, torch.Generator().manual_seed(seed)
-    for weight in trial.network.parameters():
-        weight.requires_grad_(True)
-    with torch.enable_grad(), listening(maps, note):
-        for output, value in trial.outputs():
-            rows, _ = rows_of(output, value)
-            count += len(rows)
-            noise = torch.randn(rows.shape, generator=generator).to(rows)
-            (2 * ((rows / TEMPERATURE).softmax(-1).clamp_min(1e-12).sqrt() * noise).sum()).backward()
-    trial.network.zero_grad(set_to_none=True)
-    return {slot: total / count for slot, total in sums.items()}
-
-
-def field_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
-    """Return the criteria of the field: SNIP-like saliency, on/off entropy (EASIER), block influence."""
-    entropy, saliency = (dict.fromkeys(b.slots, 0.0) for _ in range(2))
-
-    def note(slot: Slot, x: Tensor, y: Tensor, output: Tensor) -> None:
-        on = (x > 0).double().mean(0).clamp(1e-9, 1 - 1e-9)
-        entropy[slot] += float(-(on * on.log2() + (1 - on) * (1 - on).log2()).mean())
-        output.register_hook(
-            lambda g: saliency.__setitem__(slot, saliency[slot] + float((g * y).abs().sum()))
-        )
-
-    for weight in b.network.parameters():
-        weight.requires_grad_(True)
-    with torch.enable_grad(), listening(b.slots, note):
-        for output, value in b.trial.outputs():
-            logits = getattr(output, "logits", output)
-            labels = value[1] if isinstance(value, tuple | list) else None
-            if labels is None:
-                rows, targets = logits[:, :-1].flatten(0, 1), value["input_ids"][:, 1:].flatten()
-            else:
-                rows, targets = logits, labels
-            nn.functional.cross_entropy(rows, targets.to(rows.device, torch.long), reduction="sum").backward()
-    b.network.zero_grad(set_to_none=True)
-    if isinstance(b.trial.batches[0], Mapping):
-        return {"SNIP": saliency, **stream_criteria(b)}
-    return {"SNIP": saliency, "on/off entropy": entropy}
-
-
-def stream_criteria(b: Bench) -> dict[str, dict[Slot, float]]:
-    """Return how far each block, and each MLP alone, turns the residual stream, as 1 − cosine.
-
-    Of whole blocks this is the block influence of ShortGPT.
-    """
-    block, mlp = (dict.fromkeys(b.slots, 0.0) for _ in range(2))
-    streams: dict[Slot, list[Tensor]] = {slot: [] for slot in b.slots}
-
-    def keep(slot: Slot, _: nn.Module, args: Any, kwargs: Any) -> None:
-        streams[slot].append(next(each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)))
-
-    def compare(slot: Slot, _: nn.Module, __: Any, output: Any) -> None:
-        (start, middle), end = streams[slot], output[0] if isinstance(output, tuple) else output
-        streams[slot].clear()
-        for values, first in ((block, start), (mlp, middle)):
-            values[slot] += 1 - float(nn.functional.cosine_similarity(first, end, -1).mean())
-
-    handles = []
-    for slot in b.slots:
-        layer = b.network.get_submodule(slot.site.module.removesuffix(".mlp"))
-        norm = layer.get_submodule("post_attention_layernorm")
-        for module in (layer, norm):  # the stream before the block, and before its MLP
-            handles.append(module.register_forward_pre_hook(partial(keep, slot), with_kwargs=True))
-        handles.append(layer.register_forward_hook(partial(compare, slot)))
-    with torch.no_grad():
-        for _ in b.trial.outputs():
-            pass
-    for handle in handles:
-        handle.remove()
-    return {"block influence": block, "cosine of the MLP": mlp}
 
 
 def correlation(values: Mapping[Slot, float], slots: Sequence[Slot], measured: Sequence[float]) -> float:

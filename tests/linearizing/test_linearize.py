@@ -18,7 +18,7 @@ from torch.nn.functional import relu
 from torch.utils.data import TensorDataset
 
 import fathometer
-from benchmarks.linearize import fisher_costs
+from benchmarks.linearize_criteria import fisher_costs
 from fathometer import FathometerError, InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, site_costs
 from fathometer.linearizing.choose import Choice, exceeds
@@ -231,7 +231,7 @@ def test_quick_kl_is_measured_where_the_original_network_is_least_certain() -> N
 def test_fisher_of_the_benchmark_is_twice_the_divergence_of_a_small_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("benchmarks.linearize.TEMPERATURE", 1.0)
+    monkeypatch.setattr("benchmarks.linearize_criteria.TEMPERATURE", 1.0)
     torch.manual_seed(0)
     network, x = nn.Sequential(nn.Linear(4, 6), nn.Identity(), nn.Linear(6, 3)), torch.randn(2000, 4)
     small = ChannelMap(torch.linspace(0.99, 1.01, 6), torch.zeros(6), -1)
