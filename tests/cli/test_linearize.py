@@ -69,3 +69,16 @@ def test_a_mistake_is_one_line_that_names_the_flag(linearize: Command) -> None:
     code, _, error = linearize("linearize", *BUILD, "--budget", "9")
     assert (code, error.count("\n")) == (2, 1)
     assert "--budget: expected at most 2, the number of sites, got 9" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--save", "net.json"), "--save net.json: expected a name that ends in .pt or .pth"),
+        (("--save", "net.pt", "--weights", "net.pt", "--force"), "--save: would replace the weights"),
+    ],
+)
+def test_what_would_be_lost_is_not_saved(linearize: Command, options: tuple[str, ...], words: str) -> None:
+    code, _, error = linearize("linearize", *BUILD, "--budget", "1", *options)
+    assert code == 2
+    assert words in error

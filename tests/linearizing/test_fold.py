@@ -208,3 +208,8 @@ def test_a_network_in_half_precision_is_not_folded() -> None:
     straight = linearize(mixer(), torch.randn(64, 8)).bfloat16()
     with pytest.raises(InputError, match="float32"):
         fold(straight, torch.randn(8, 8))
+
+
+def test_recovery_takes_inputs_one_by_one_where_there_is_no_batch_norm() -> None:
+    network, x = mixer().eval(), torch.randn(20, 8)
+    assert len(recover(linearize(network, x), network, x, epochs=2, batch_size=1)) == 2
