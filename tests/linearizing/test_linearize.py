@@ -708,3 +708,29 @@ def test_a_loss_of_exactly_the_points_of_the_budget_is_allowed() -> None:
     assert not exceeds(rows, 0.5)
     assert exceeds(rows, 0.49)
     assert exceeds([rows[0], {"accuracy": 0.917, "divergence": math.inf}], 0.5)
+
+
+class Embedder(nn.Module):
+    """Returns an embedding of each token, as encoders of text do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.last = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        del attention_mask
+        return self.last(relu(self.table(input_ids))) + torch.tensor([0.0, 50.0, 100.0])
+
+
+def test_embeddings_of_tokens_are_compared_by_their_squared_error() -> None:
+    torch.manual_seed(0)
+    network, ids = Embedder().eval(), torch.randint(9, (20, 6))
+    mask = torch.ones_like(ids)
+    mask[:10, 4:] = 0
+    straight = linearize(network, {"input_ids": ids, "attention_mask": mask})
+    with torch.no_grad():
+        y, changed = (net(ids)[mask.bool()] for net in (network, straight))
+    share = float((changed - y).square().sum() / (y - y.mean(0)).square().sum())
+    assert result_of(straight).curve["divergence"].iloc[-1] == pytest.approx(share, rel=1e-3)
+    lengths = [{"input_ids": ids[:, :4]}, {"input_ids": ids}]
+    assert result_of(linearize(network, lengths)).curve["divergence"].iloc[-1] > 0

@@ -122,7 +122,10 @@ class Trial:
                 self._original.append(log_softmax(kept, -1) if self.are_logits else kept.clone())
         self._spread = 0.0
         if not self.are_logits:
-            mean = sum(rows.sum(0, dtype=torch.float64) for rows in self._original) / self.inputs
+            # of each column; of all numbers where sequences of other lengths have other columns
+            have_columns = len({rows.shape[1] for rows in self._original}) == 1
+            parts = [rows if have_columns else rows.reshape(-1, 1) for rows in self._original]
+            mean = sum(rows.sum(0, dtype=torch.float64) for rows in parts) / sum(map(len, parts))
             self._spread = sum(float((rows - mean).square().sum()) for rows in self._original)
 
     def most_uncertain(self, count: int) -> Trial:
