@@ -161,16 +161,13 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
 def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace) -> dict[str, Any]:
     """Replace the cheapest sites at once, and score the network before and after it is adapted.
 
-    `recalibrated` has new running means of BatchNorm; for `after`, lines were fitted again, too. Language
-    models are not adapted, which would take an hour for all criteria on a CPU.
+    `recalibrated` has new running means of BatchNorm; for `after`, maps were fitted again, too.
     """
     order = sorted(b.slots, key=lambda slot: values[slot])
     found = {}
     for count in options.counts or [round(share * len(order)) for share in SHARES]:
         chosen, state = order[:count], b.choice.snapshot()
         scores = found[str(count)] = {"before": rounded(b.choice.score_with(chosen))}
-        if b.kind == "affine":
-            continue
         if b.trial.has_running_means:
             with replaced_by({slot: b.choice.maps[slot] for slot in chosen}):
                 b.trial.recalibrate()

@@ -89,6 +89,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.05, help="the highest learning rate")
     parser.add_argument("--batch", type=int, default=512, help="images in a step")
     parser.add_argument("--calibration", type=int, default=1000, help="training images of the fit")
+    parser.add_argument("--seed", type=int, default=0, help="for the order of images, and how they are cropped")
     parser.add_argument("--held-out", action="store_true", help="measure on training images")
     add_record_option(parser)
     options = parser.parse_args()
@@ -117,6 +118,8 @@ def main() -> None:
         "test": sum(len(y) for _, y in test),
         "rate": options.rate,
         "batch": options.batch,
+        "seed": options.seed,
+        "held out": options.held_out,
         "original": accuracy(model, test),
         "without training": accuracy(network, test),
         "recovered": {},
@@ -127,7 +130,7 @@ def main() -> None:
         student = copy.deepcopy(network)
         started = time.perf_counter()
         with torch.autocast(torch.device(options.device).type, torch.bfloat16):
-            images = Augmented(train, 0, options.batch)
+            images = Augmented(train, options.seed, options.batch)
             recover(student, model, images, epochs=epochs, learning_rate=options.rate, progress=True)
         found["seconds"][epochs] = round(time.perf_counter() - started)
         found["recovered"][epochs] = accuracy(student, test)
@@ -136,6 +139,8 @@ def main() -> None:
         )
     if options.record:
         what = f"{options.criterion}-{options.budget or options.count}".replace(" ", "")
+        what += f"-seed{options.seed}" if options.seed else ""
+        what += f"-held-out-rate{options.rate}" if options.held_out else ""
         path = RECORDS / f"recovery-{name}-{what}.json"
         write_record(path, {"benchmark": "linearize recovery", "found": found}, options.device)
 
