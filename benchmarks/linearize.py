@@ -28,6 +28,7 @@ Targets, stated before the first run on test images (those of trained networks a
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
-from benchmarks.linearize_criteria import field_criteria, fisher_costs
+from benchmarks.linearize_criteria import field_criteria, fisher_costs, stream_criteria
 from benchmarks.networks import (
     BLOCKS,
     DEVELOPMENT_IMAGES,
@@ -161,13 +162,16 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
 def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace) -> dict[str, Any]:
     """Replace the cheapest sites at once, and score the network before and after it is adapted.
 
-    `recalibrated` has new running means of BatchNorm; for `after`, maps were fitted again, too.
+    `recalibrated` has new running means of BatchNorm; for `after`, lines were fitted again, too. Language
+    models are not adapted, which would take hours for all criteria on a CPU.
     """
     order = sorted(b.slots, key=lambda slot: values[slot])
     found = {}
     for count in options.counts or [round(share * len(order)) for share in SHARES]:
         chosen, state = order[:count], b.choice.snapshot()
         scores = found[str(count)] = {"before": rounded(b.choice.score_with(chosen))}
+        if b.kind == "affine":
+            continue
         if b.trial.has_running_means:
             with replaced_by({slot: b.choice.maps[slot] for slot in chosen}):
                 b.trial.recalibrate()
@@ -205,6 +209,23 @@ def run_greedy(options: argparse.Namespace, name: str, criterion: str) -> dict[s
         choice.run(criterion, Budget("sites", wanted[-1]), 0, Journal(None, Provenance()), show)
         order = [row["site"] for row in choice.curve[1:]]
     return {"scores": scores, "order": order, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def rivals(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Replace several MLPs at once in the order that `greedy` has recorded, and in that of its rivals."""
+    record = json.loads((RECORDS / f"greedy-{name}-{options.text}.json").read_text("utf-8"))
+    order = record["found"]["greedy-kl"]["order"]
+    with bench(options, name) as b:
+        criteria = {
+            "greedy-kl": {
+                slot: order.index(slot.site.name) if slot.site.name in order else len(order)
+                for slot in b.slots
+            },
+            "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
+            **stream_criteria(b.trial, b.slots),
+        }
+        found = {"original": rounded(b.test.score())}
+        return found | {each: together(b, values, options) for each, values in criteria.items()}
 
 
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
@@ -288,7 +309,7 @@ def main() -> None:
     for name in options.networks:
         found = PARTS[options.part](options, name)
         found["calibration"] = options.calibration
-        if options.part in ("costs", "greedy"):
+        if options.part != "folding":
             found["test"] = options.test
         print(name, found.get("correlation with divergence", found), flush=True)
         if options.record:
@@ -302,6 +323,7 @@ def main() -> None:
 PARTS: dict[str, Callable[[argparse.Namespace, str], dict[str, Any]]] = {
     "costs": costs,
     "greedy": greedy,
+    "rivals": rivals,
     "folding": folding,
 }
 
