@@ -1,6 +1,7 @@
 """Which criterion says best what an activation is worth? Each is replaced by lines, and the loss measured.
 
     python -m benchmarks.linearize costs resnet20 --weights FOLDER… --data FOLDER --record
+    python -m benchmarks.linearize together resnet20 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize greedy resnet56 --weights FOLDER… --data FOLDER --device cuda --record
     python -m benchmarks.linearize costs smollm2 --text code --calibration 256 --test 96 --counts 3 6 9 …
 
@@ -115,7 +116,7 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
 
 
 def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """Replace each site alone, then those that each criterion would replace; compare with the criteria."""
+    """Replace each site alone, and compare what that costs with the criteria."""
     with bench(options, name) as b:
         started, durations = time.perf_counter(), {}
         criteria: dict[str, dict[Slot, float]] = {}
@@ -149,25 +150,40 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
                 name: correlation(values, b.slots, lost) for name, values in criteria.items()
             },
         }
-        chosen = {name: each for name, each in criteria.items() if b.kind == "affine" or name in SHOWN}
-        chosen |= {f"random {seed}": b.choice.costs_by("random", seed) for seed in range(RANDOM_SEEDS)}
-        criteria |= chosen
+        criteria |= {f"random {seed}": b.choice.costs_by("random", seed) for seed in range(RANDOM_SEEDS)}
         found["criteria"] = {name: [values[slot] for slot in b.slots] for name, values in criteria.items()}
-        if not options.alone:
-            found["together"] = {name: together(b, values, options) for name, values in chosen.items()}
         found["seconds"] = round(time.perf_counter() - started, 1)
     return found
 
 
-def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace) -> dict[str, Any]:
-    """Replace the cheapest sites at once, and score the network before and after it is adapted.
+def together(options: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Replace several sites at once, in the order of each criterion that `costs` has recorded.
+
+    For language models, whose texts change with this repository, the criteria are computed again.
+    """
+    with bench(options, name) as b:
+        by_name = {slot.site.name: slot for slot in b.slots}
+        if name in LANGUAGE_MODELS:
+            costs = {slot: -b.choice.fits[slot].r2 for slot in b.slots}
+            criteria = {"r2 of the lines": costs, **stream_criteria(b.trial, b.slots)}
+            orders = {each: sorted(b.slots, key=lambda s: values[s]) for each, values in criteria.items()}
+            chosen = recorded_order(f"{name}-{options.text}", "greedy-kl")
+            orders["greedy-kl"] = [by_name[site] for site in chosen]
+        else:
+            names = (*SHOWN, *(f"random {seed}" for seed in range(RANDOM_SEEDS)))
+            orders = {each: [by_name[site] for site in recorded_order(name, each)] for each in names}
+        found = {"original": rounded(b.test.score())}
+        return found | {each: scores_of(b, order, options.counts) for each, order in orders.items()}
+
+
+def scores_of(b: Bench, order: Sequence[Slot], counts: Sequence[int] | None) -> dict[str, Any]:
+    """Replace the first sites of an order at once, and score the network before and after it is adapted.
 
     `recalibrated` has new running means of BatchNorm; for `after`, lines were fitted again, too. Language
-    models are not adapted, which would take hours for all criteria on a CPU.
+    models are not adapted, which would take hours on a CPU.
     """
-    order = sorted(b.slots, key=lambda slot: values[slot])
     found = {}
-    for count in options.counts or [round(share * len(order)) for share in SHARES]:
+    for count in counts or [round(share * len(b.slots)) for share in SHARES]:
         chosen, state = order[:count], b.choice.snapshot()
         scores = found[str(count)] = {"before": rounded(b.choice.score_with(chosen))}
         if b.kind == "affine":
@@ -181,6 +197,16 @@ def together(b: Bench, values: Mapping[Slot, float], options: argparse.Namespace
         scores["after"] = rounded(b.test.score())
         b.choice.restore(state)
     return found
+
+
+def recorded_order(name: str, criterion: str) -> list[str]:
+    """Return the sites of a network in the order in which a criterion replaces them."""
+    if criterion.startswith("greedy"):
+        record = json.loads((RECORDS / f"greedy-{name}.json").read_text("utf-8"))
+        return list(record["found"][criterion]["order"])
+    found = json.loads((RECORDS / f"costs-{name}.json").read_text("utf-8"))["found"]
+    costs = dict(zip(found["sites"], found["criteria"][criterion], strict=True))
+    return sorted(costs, key=lambda site: costs[site])
 
 
 def correlation(values: Mapping[Slot, float], slots: Sequence[Slot], measured: Sequence[float]) -> float:
@@ -209,23 +235,6 @@ def run_greedy(options: argparse.Namespace, name: str, criterion: str) -> dict[s
         choice.run(criterion, Budget("sites", wanted[-1]), 0, Journal(None, Provenance()), show)
         order = [row["site"] for row in choice.curve[1:]]
     return {"scores": scores, "order": order, "seconds": round(time.perf_counter() - started, 1)}
-
-
-def rivals(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """Replace several MLPs at once in the order that `greedy` has recorded, and in that of its rivals."""
-    record = json.loads((RECORDS / f"greedy-{name}-{options.text}.json").read_text("utf-8"))
-    order = record["found"]["greedy-kl"]["order"]
-    with bench(options, name) as b:
-        criteria = {
-            "greedy-kl": {
-                slot: order.index(slot.site.name) if slot.site.name in order else len(order)
-                for slot in b.slots
-            },
-            "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
-            **stream_criteria(b.trial, b.slots),
-        }
-        found = {"original": rounded(b.test.score())}
-        return found | {each: together(b, values, options) for each, values in criteria.items()}
 
 
 def folding(options: argparse.Namespace, name: str) -> dict[str, Any]:
@@ -298,7 +307,6 @@ def main() -> None:
     parser.add_argument("--calibration", type=int, default=500, help="training images, or blocks of text")
     parser.add_argument("--test", type=int, default=9000, help="test images, or blocks of text")
     parser.add_argument("--counts", type=int, nargs="*", help="how many sites; default 10, 25 and 50 %%")
-    parser.add_argument("--alone", action="store_true", help="replace each site alone, not several at once")
     parser.add_argument("--criteria", default="greedy-quick-kl,greedy-kl")
     parser.add_argument("--set", type=int, default=0, help="part of the training images, and seed")
     parser.add_argument("--text", default="documentation", choices=TEXTS)
@@ -323,7 +331,7 @@ def main() -> None:
 PARTS: dict[str, Callable[[argparse.Namespace, str], dict[str, Any]]] = {
     "costs": costs,
     "greedy": greedy,
-    "rivals": rivals,
+    "together": together,
     "folding": folding,
 }
 

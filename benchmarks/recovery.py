@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.linearize import RECORDS
+from benchmarks.linearize import RECORDS, recorded_order
 from benchmarks.networks import CIFAR, DEVELOPMENT_IMAGES, add_source_options, cifar, loaded
 from benchmarks.records import add_record_option, write_record
 from fathometer.linearizing.linearize import linearize
@@ -66,16 +65,6 @@ def accuracy(network: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> fl
     return round(float(right.float().mean()), 5)
 
 
-def recorded_order(name: str, criterion: str) -> list[str]:
-    """Return the sites of a network in the order in which a criterion replaces them."""
-    if criterion.startswith("greedy"):
-        record = json.loads((RECORDS / f"greedy-{name}.json").read_text("utf-8"))
-        return list(record["found"][criterion]["order"])
-    found = json.loads((RECORDS / f"costs-{name}.json").read_text("utf-8"))["found"]
-    costs = dict(zip(found["sites"], found["criteria"][criterion], strict=True))
-    return sorted(costs, key=lambda site: costs[site])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -89,7 +78,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.05, help="the highest learning rate")
     parser.add_argument("--batch", type=int, default=512, help="images in a step")
     parser.add_argument("--calibration", type=int, default=1000, help="training images of the fit")
-    parser.add_argument("--seed", type=int, default=0, help="for the order of images, and how they are cropped")
+    parser.add_argument("--seed", type=int, default=0, help="for the order and crops of images")
     parser.add_argument("--held-out", action="store_true", help="measure on training images")
     add_record_option(parser)
     options = parser.parse_args()
