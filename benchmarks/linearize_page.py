@@ -84,7 +84,8 @@ def several_at_once(records: dict[str, Any]) -> list[str]:
     """Return the section about several sites that are replaced at the same time."""
     rows: list[Row] = []
     for name, each in records.items():
-        together = each["found"].get("together", {"kl": {}})
+        found = record(f"together-{name}")
+        together = each["found"].get("together", {"kl": {}}) if found is None else found["found"]
         for count in together["kl"]:
             runs = {criterion: [together[criterion][count]] for criterion in SHOWN if criterion in together}
             runs["random, median of 3"] = [together[f"random {seed}"][count] for seed in range(3)]
@@ -93,8 +94,6 @@ def several_at_once(records: dict[str, Any]) -> list[str]:
                 values = (statistics.median(s[when]["accuracy"] for s in scores) for when in scores[0])
                 row[criterion] = " / ".join(f"{100 * value:.1f}" for value in values)
             rows.append(row)
-    if not rows:
-        return []
     return [
         "## Several at once\n",
         "Accuracy in percent on test images with 10, 25 and 50 % of the sites replaced at once, in the order "
@@ -170,7 +169,11 @@ def missing(records: dict[str, Any]) -> list[str]:
     names = {
         "any criterion": [name for name in (*CIFAR, *IMAGENET) if name not in records],
         "`quick-kl`": [name for name in records if name not in correlations_of("quick-kl", records)],
-        "several sites at once": [n for n, each in records.items() if "together" not in each["found"]],
+        "several sites at once": [
+            n
+            for n, each in records.items()
+            if "together" not in each["found"] and record(f"together-{n}") is None
+        ],
         "the choice after each step": [name for name, each in greedy.items() if each is None],
         "other calibration images and seeds": [n for n in records if record(f"costs-{n}-set1") is None],
         "recovery": [name for name in CIFAR if name not in recovered],

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.functional import relu
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.data import TensorDataset
 
 from fathometer import InputError, linearize, recover
 from fathometer.linearizing import ChannelMap, FullMap, SlopeMap, fold
@@ -56,20 +57,20 @@ def lines_in(network: fx.GraphModule) -> int:
 
 
 @pytest.mark.parametrize(
-    ("make", "shape", "kind", "left", "layers"),
+    ("make", "shape", "kind", "layers"),
     [
-        (Residual, (9, 3, 6, 6), "channel", 0, 3),  # the second convolution and that of 1 × 1 become one
-        (Residual, (9, 3, 6, 6), "slope", 0, 3),
-        (Residual, (9, 3, 6, 6), "identity", 0, 3),
-        (mixer, (200, 8), "channel", 0, 2),  # three linear layers become one
-        (mixer, (200, 5, 8), "channel", 0, 2),
-        (mixer, (300, 8), "affine", 0, 2),
-        (norm_last, (9, 3, 6, 6), "channel", 0, 3),
-        (dropped, (200, 8), "channel", 0, 2),
+        (Residual, (9, 3, 6, 6), "channel", 3),  # the second convolution and that of 1 × 1 become one
+        (Residual, (9, 3, 6, 6), "slope", 3),
+        (Residual, (9, 3, 6, 6), "identity", 3),
+        (mixer, (200, 8), "channel", 2),  # three linear layers become one
+        (mixer, (200, 5, 8), "channel", 2),
+        (mixer, (300, 8), "affine", 2),
+        (norm_last, (9, 3, 6, 6), "channel", 3),
+        (dropped, (200, 8), "channel", 2),
     ],
 )
 def test_a_folded_network_is_the_same_with_fewer_layers(
-    make: Any, shape: tuple[int, ...], kind: Any, left: int, layers: int
+    make: Any, shape: tuple[int, ...], kind: Any, layers: int
 ) -> None:
     torch.manual_seed(0)
     network, x = make(), torch.randn(*shape)
@@ -77,12 +78,12 @@ def test_a_folded_network_is_the_same_with_fewer_layers(
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.weight, 0.5, 2)
             nn.init.normal_(module.bias)
-    straight = linearize(network, x, kind=kind).eval()
+    straight = linearize(network, x, replacement=kind).eval()
     before = copy.deepcopy(straight.state_dict())
     folded = fold(straight, x[:4])
     with torch.no_grad():
         torch.testing.assert_close(folded(x), straight(x), rtol=1e-5, atol=1e-5)
-    assert lines_in(folded) == left
+    assert lines_in(folded) == 0
     weighted = [m for m in folded.modules() if isinstance(getattr(m, "weight", None), Tensor)]
     assert len(weighted) == layers
     assert sum(p.numel() for p in folded.parameters()) < sum(p.numel() for p in straight.parameters())
@@ -145,7 +146,7 @@ def test_recovery_brings_the_outputs_back(labels: bool, autocast: bool) -> None:
     with torch.no_grad():
         y = teacher(x).argmax(1)
     data = torch.utils.data.TensorDataset(x, y) if labels else x
-    straight = linearize(teacher, x, sites="relu", kind="identity")
+    straight = linearize(teacher, x, sites="relu", replacement="identity")
     before = copy.deepcopy(teacher.state_dict())
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         losses = recover(straight, teacher, data, epochs=8, learning_rate=0.05, batch_size=64)
@@ -193,8 +194,38 @@ def test_a_line_that_is_not_along_the_features_of_a_linear_layer_stays() -> None
 
 def test_a_linearized_teacher_of_a_network_that_is_not_is_refused() -> None:
     network, x = mixer().eval(), torch.randn(64, 8)
-    with pytest.raises(InputError, match="give the linearized network first"):
+    with pytest.raises(InputError, match="recover\\(linearized, original, data\\)"):
         recover(network, linearize(network, x), x)
+
+
+def test_a_regression_with_outputs_far_from_zero_is_recovered() -> None:
+    torch.manual_seed(0)
+    teacher = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3))
+    with torch.no_grad():
+        teacher[0].weight *= 4
+        teacher[-1].bias += torch.tensor([0.0, 100.0, 200.0])
+    x = torch.randn(513, 6)  # the last batch has one input
+    y = teacher(x).detach()
+    straight = linearize(teacher, TensorDataset(x, y), sites="1")
+    before = (straight(x) - y).square().mean()
+    recover(straight, teacher, TensorDataset(x, y), epochs=20)
+    assert (straight(x) - y).square().mean() < 0.5 * before
+    assert all(weight.grad is None for weight in straight.parameters())
+
+
+def test_layers_that_are_called_by_keyword_are_folded() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.norm, self.drop = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout()
+            self.last = nn.Linear(8, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(torch.relu(self.drop(input=self.norm(input=self.first(x)))))
+
+    x = torch.randn(64, 8)
+    straight = linearize(Named().eval(), x)
+    assert lines_in(fold(straight, x)) == 0
 
 
 def test_labels_that_are_no_outputs_are_refused_in_recovery() -> None:

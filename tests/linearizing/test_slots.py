@@ -150,7 +150,7 @@ def test_a_copy_of_a_replaced_network_has_slots_of_its_own() -> None:
 def test_gradient_checkpointing_is_refused_where_calls_are_counted() -> None:
     made, network, replacer = prepared("checkpointed")
     replacer.slots[0].replacement = Half()
-    with pytest.raises(InputError, match="outside of the network's forward"):
+    with pytest.raises(InputError, match="in a forward pass of the whole network"):
         made.run(network, *made.given).sum().backward()
 
 
@@ -171,7 +171,7 @@ def test_after_an_interrupt_the_replacements_run_again() -> None:
         raise KeyboardInterrupt
 
     x = torch.randn(8, 4)
-    network: Any = linearize(Interrupting(), x, kind="identity")
+    network: Any = linearize(Interrupting(), x, replacement="identity")
     torch.testing.assert_close(network(x), x - 1)
     network.between = interrupt
     with pytest.raises(KeyboardInterrupt):
@@ -184,7 +184,7 @@ def test_after_an_interrupt_the_replacements_run_again() -> None:
 def test_threads_have_passes_of_their_own() -> None:
     both = threading.Barrier(2, timeout=60)
     x = torch.randn(8, 4)
-    network: Any = linearize(Interrupting(), x, kind="identity")
+    network: Any = linearize(Interrupting(), x, replacement="identity")
     network.between = both.wait  # each thread is inside of a pass while the other one is
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(network, [x, x]):
@@ -197,12 +197,12 @@ def test_an_interrupted_network_can_be_saved_and_its_parts_are_not_run_with_old_
 
     x = torch.randn(8, 4)
     block = Interrupting()
-    network: Any = linearize(nn.Sequential(nn.Linear(4, 4), block), x, kind="identity")
+    network: Any = linearize(nn.Sequential(nn.Linear(4, 4), block), x, replacement="identity")
     network[1].between = interrupt
     with pytest.raises(KeyboardInterrupt):
         network(x)
     network[1].between = None
-    with pytest.raises(InputError, match="outside of the network's forward"):
+    with pytest.raises(InputError, match="in a forward pass of the whole network"):
         network[1](x)
     assert pickle.dumps(network)
     assert not torch._C._len_torch_function_stack()

@@ -41,18 +41,18 @@ def linearize(
         opt.option(
             "AMOUNT",
             "How much to replace: a number of sites (12, 25%), elements that may stay ('50k elements'), or "
-            "accuracy that may be lost ('0.5 points').",
+            "percentage points of accuracy that may be lost ('0.5 points').",
         ),
     ],
     criterion: Annotated[
         str,
         opt.option(
             "NAME",
-            "How to choose: greedy-kl, greedy-quick-kl, kl, quick-kl, taylor, random, depth, or a "
-            "gauge such as affinity (-NAME: the smallest first).",
+            "How to choose: greedy-kl, kl, quick-kl, taylor, random, depth, or a gauge such as affinity "
+            "(-NAME: the smallest first).",
         ),
     ] = "greedy-kl",
-    kind: ReplacementOption = "channel",
+    replacement: ReplacementOption = "channel",
     samples: InputsOption = 1024,
     test: Annotated[
         str | None, opt.option("DATA", "Data that the curve is measured on. Default: --data.", "--test")
@@ -84,6 +84,7 @@ def linearize(
     from fathometer.cli.tables import TableView
     from fathometer.data import open_data
     from fathometer.linearizing.linearize import linearize as linearized
+    from fathometer.results.files import complete_file
 
     chosen = opt.chosen_options(options)
     out = out or Path(f"{slug(model)}-{slug(data)}-linearized.json")
@@ -104,7 +105,7 @@ def linearize(
             sites=chosen.sites,
             budget=budget,
             criterion=criterion,
-            kind=kind,
+            replacement=replacement,
             activations=[*chosen.activations],
             test=held,
             samples=samples,
@@ -115,9 +116,10 @@ def linearize(
             progress=True,
         )
     result: Linearized = network.linearized  # type: ignore[assignment]
-    result.save(out)
     if save is not None:
-        torch.save(network.state_dict(), save)
+        with complete_file(save) as part:
+            torch.save(network.state_dict(), part)
+    result.save(out)
     journal.unlink(missing_ok=True)
     content = {"curve": result.curve, "sites": result.table, "provenance": result.provenance.as_dict()}
     console = print_result(content, _view(result, TableView), as_json)

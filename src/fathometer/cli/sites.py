@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
@@ -37,7 +37,7 @@ def sites(
             "--criteria",
         ),
     ] = "kl",
-    kind: ReplacementOption = "channel",
+    replacement: ReplacementOption = "channel",
     samples: InputsOption = 1024,
     as_json: opt.JsonOption = False,
     **options: Any,
@@ -78,7 +78,7 @@ def sites(
         if chosen.call is not None:
             raise InputError("is not supported with --cost", parameter="call")
         options["weights"] = weights if "weights" in opt.given_options(context) else "default"
-        _costs(model, data, criteria.replace(" ", "").split(","), chosen, kind, samples, as_json, options)
+        _costs(model, data, criteria, chosen, replacement, samples, as_json, options)
         return
     opt.refuse_unused(context, _WITHOUT_COST, "a list of sites without --cost")
     loaded = load_model(model, weights)
@@ -119,16 +119,17 @@ def sites(
 def _costs(
     model: str,
     data: str,
-    criteria: list[str],
+    criteria: str,
     chosen: Any,
-    kind: Any,
+    replacement: Any,
     samples: int,
     as_json: bool,
     options: dict[str, Any],
 ) -> None:
     """Show what it costs to replace each site, the cheapest first."""
     from fathometer.cli.tables import TableView
-    from fathometer.linearizing import Criterion, site_costs
+    from fathometer.linearizing import site_costs
+    from fathometer.linearizing.criteria import smallest_first
 
     loaded = load_model_and_data(model, data, chosen.seed, options)
     found = site_costs(
@@ -136,7 +137,7 @@ def _costs(
         loaded.data,
         criteria,
         sites=chosen.sites,
-        kind=kind,
+        replacement=replacement,
         activations=[*chosen.activations],
         samples=samples,
         batch_size=options["batch_size"],
@@ -144,14 +145,14 @@ def _costs(
         seed=chosen.seed,
         progress=True,
     )
-    is_cost = criteria[0] in get_args(Criterion) or criteria[0].startswith("-")
-    found = found.sort_values(criteria[0], ascending=is_cost)
-    title = f"{len(found)} sites of {model} on {data}, in the order in which {criteria[0]} would replace them"
+    first, *_ = names = criteria.replace(" ", "").split(",")
+    found = found.sort_values(first, ascending=smallest_first(first))
+    title = f"{len(found)} sites of {model} on {data}, in the order in which {first} would replace them"
     notes = {
         "kl": "kl: divergence of the outputs if the site alone is replaced",
         "quick-kl": "quick-kl: the same, on few inputs",
         "taylor": "taylor: first-order change of the loss",
     }
-    shown = [text for name, text in notes.items() if name in criteria]
+    shown = [text for name, text in notes.items() if name in names]
     note = "; ".join([*shown, "r2: share of the variance that the lines explain"])
     print_result(found, TableView(found, title, note, ".3g"), as_json)

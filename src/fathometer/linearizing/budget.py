@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -10,7 +9,7 @@ from typing import Literal, NamedTuple
 from fathometer.errors import InputError, check_whole
 from fathometer.linearizing.slots import Slot
 
-_FORM = re.compile(r"([0-9.]+)\s*(k|m)?\s*(sites?|%|elements?|points?)?", re.IGNORECASE)
+_FORM = re.compile(r"(\d+\.?\d*|\.\d+)\s*(k|m)?\s*(sites?|%|elements?|points?)?", re.IGNORECASE)
 _FACTORS = {None: 1, "k": 1000, "m": 1_000_000}
 
 
@@ -36,18 +35,13 @@ def parse_budget(budget: int | str | None, slots: Sequence[Slot]) -> Budget:
     if budget is None:
         return Budget("sites", len(slots))
     found = _FORM.fullmatch(str(budget).strip())
-    number = math.nan
-    if found:
-        try:
-            number = float(found[1]) * _FACTORS[found[2] and found[2].lower()]
-        except ValueError:
-            found = None
     if not found:
         raise InputError(
             f"expected a number of sites, such as 12 or 25%, elements that stay, such as '50k elements', or "
             f"'0.5 points' of accuracy, got {budget!r}",
             parameter="budget",
         )
+    number = float(found[1]) * _FACTORS[found[2] and found[2].lower()]
     unit = (found[3] or "sites").lower()
     if unit.startswith("point"):
         return Budget("points", number)

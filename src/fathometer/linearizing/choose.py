@@ -20,7 +20,7 @@ from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Fit, Score, Trial
+from fathometer.linearizing.trial import Fit, Trial
 from fathometer.progress import show_nothing
 
 Snapshot: TypeAlias = "tuple[dict[Slot, nn.Module | None], list[Tensor]]"
@@ -63,11 +63,11 @@ class Choice:
         """The slots that have a replacement, in order of depth."""
         return [slot for slot in self._slots if slot.replacement is not None]
 
-    def fit(self) -> None:
-        """Fit the maps of the sites that are left to the network as it is now."""
+    def fit(self, slots: Sequence[Slot] | None = None) -> None:
+        """Fit the maps of some sites, or of all that are left, to the network as it is now."""
         left = [slot for slot in self._slots if slot.replacement is None]
-        found = self._trial.fit(left, self._kind)
-        self.maps = {slot: each.module for slot, each in found.items()}
+        found = self._trial.fit(left if slots is None else slots, self._kind)
+        self.maps |= {slot: each.module for slot, each in found.items()}
         self.fits = self.fits or found
 
     def replace(self, slots: Sequence[Slot], show: Callable[..., None] = show_nothing) -> None:
@@ -146,7 +146,9 @@ class Choice:
         total = int(budget.amount) if budget.unit == "sites" else len(self._slots)
         while len(self.replaced) < len(self._slots) and not _is_used(budget, self.curve):
             step = len(self.curve)
-            self.fit()
+            measures = criterion == "greedy-kl" and step >= len(known)
+            if step == 1 or measures:
+                self.fit()
             show(len(self.replaced), total, f"{self.curve[-1]['divergence']:.3g}")
             before = self.snapshot() if budget.unit == "points" else None
             if step < len(known):
@@ -155,6 +157,8 @@ class Choice:
             else:
                 left = {s: self.maps[s] for s in self._slots if s.replacement is None}
                 slot = order.next(left, partial(_show_measuring, show, len(self.replaced), total))
+            if step > 1 and not measures:
+                self.fit([slot])
             self.costs = self.costs or dict(order.costs)
             self.replace([slot])
             self.curve.append(known[step].row if step < len(known) else self.row(slot.site.name))
@@ -221,7 +225,7 @@ class Choice:
         For `quick-kl`, all sites together take as long as a forward and a backward pass over the data, which
         is about three forward passes.
         """
-        if criterion not in ("quick-kl", "greedy-quick-kl"):
+        if criterion != "quick-kl":
             return self._trial
         with self._original_network():
             return self._trial.most_uncertain(max(_MIN_INPUTS, 3 * self._trial.inputs // len(self._slots)))
@@ -243,11 +247,6 @@ class Choice:
             for slot in self._slots
         ]
         return pd.DataFrame(rows).set_index("site")
-
-    def score_with(self, slots: Sequence[Slot]) -> Score:
-        """Return the score on the test data if these sites are replaced, with nothing else adapted."""
-        with replaced_by({slot: self.maps[slot] for slot in slots}):
-            return self._test.score()
 
     def snapshot(self) -> Snapshot:
         """Return what `restore` needs to come back to the network as it is now."""
@@ -282,7 +281,7 @@ class Order:
 
     def next(self, maps: Mapping[Slot, nn.Module], show: Callable[..., None]) -> Slot:
         """Return the site with the smallest cost among those that are left."""
-        if self._criterion in ("greedy-kl", "greedy-quick-kl") and self.costs:
+        if self._criterion == "greedy-kl" and self.costs:
             return self._least_divergence(maps)
         if not self.costs:
             self.costs = costs_of(self._criterion, maps, self._trial, self._seed, self._activations, show)

@@ -20,18 +20,18 @@ from fathometer.measuring.measure import measure
 from fathometer.measuring.scores import Scorer
 from fathometer.results.sounding import column_of
 
-Criterion: TypeAlias = Literal["greedy-kl", "greedy-quick-kl", "kl", "quick-kl", "taylor", "random", "depth"]
+Criterion: TypeAlias = Literal["greedy-kl", "kl", "quick-kl", "taylor", "random", "depth"]
 """How sites are chosen. Beside these, the name of a gauge, or a function of a `Site` that returns its cost.
 
 `kl` measures every site in a pass of its own; `quick-kl` does so on few inputs, those that the original
-network is least certain of. With `greedy-` in front, costs are measured again after each step. `taylor` is
+network is least certain of; `greedy-kl` measures again after each step. `taylor` is
 the first-order change of the loss, by one forward and one backward pass; `depth` takes the last sites first.
 Of a gauge (`affinity`, `r2_heldout`), sites with the largest values come first; with a minus in front
 (`-entropy_change`), those with the smallest.
 """
 CriterionLike: TypeAlias = "Criterion | str | Callable[[Site], float]"
 
-MEASURED = ("greedy-kl", "greedy-quick-kl", "kl", "quick-kl")
+MEASURED = ("greedy-kl", "kl", "quick-kl")
 """Criteria that measure the divergence of the outputs."""
 
 _MAX_SAMPLES = 512  # of a batch for a gauge
@@ -50,6 +50,11 @@ def check_criterion(criterion: CriterionLike, parameter: str = "criterion") -> N
             )
 
 
+def smallest_first(criterion: CriterionLike) -> bool:
+    """Tell whether sites with small values are replaced first: costs, but not the values of a gauge."""
+    return callable(criterion) or criterion in get_args(Criterion) or criterion.startswith("-")
+
+
 def taylor_costs(trial: Trial, maps: Mapping[Slot, nn.Module]) -> dict[Slot, float]:
     """Estimate how each map changes the loss, by one forward and one backward pass over the data.
 
@@ -60,12 +65,15 @@ def taylor_costs(trial: Trial, maps: Mapping[Slot, nn.Module]) -> dict[Slot, flo
     sums = dict.fromkeys(maps, 0.0)
     scorer = Scorer(trial.model, trial.data)
 
+    inputs = 0  # of the batch; a site may see them in pieces, such as tokens or windows
+
     def note(slot: Slot, x: Tensor, wanted: Tensor, output: Tensor) -> None:
         with torch.no_grad():
             delta = maps[slot](x) - wanted
+        rows = inputs if len(delta) % inputs == 0 else len(delta)
 
         def add(gradient: Tensor) -> None:
-            sums[slot] += float((gradient * delta).reshape(len(delta), -1).sum(1).double().abs().sum())
+            sums[slot] += float((gradient * delta).reshape(rows, -1).sum(1).double().abs().sum())
 
         if not output.requires_grad:
             raise InputError(
@@ -89,6 +97,7 @@ def taylor_costs(trial: Trial, maps: Mapping[Slot, nn.Module]) -> dict[Slot, flo
         for parameter in parameters:
             parameter.requires_grad_(parameter.is_floating_point())
         for value in trial.batches:
+            inputs = input_count(value)
             with torch.enable_grad(), listening(maps, note):
                 for output, _ in trial.outputs([value]):
                     rows, _ = rows_of(output, value)
@@ -105,7 +114,7 @@ def gauge_costs(
     gauge: str, maps: Mapping[Slot, nn.Module], trial: Trial, activations: Sequence[Any]
 ) -> dict[Slot, float]:
     """Measure a gauge at each site, and return its values with a sign so that small ones come first."""
-    name, sign = (gauge[1:], 1.0) if gauge.startswith("-") else (gauge, -1.0)
+    name, sign = gauge.removeprefix("-"), 1.0 if smallest_first(gauge) else -1.0
     known = next((each.name for each in GAUGES.values() if name in (each.name, *each.ranges)), name)
     sounding = measure(
         trial.network,

@@ -1,4 +1,4 @@
-"""Fold lines into the layers beside them, and merge linear layers that then meet, where that is exact."""
+"""Fold lines into the layers beside them, and merge consecutive linear layers, where that is exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
 
     A line after a convolution, a linear layer or a normalisation becomes part of it, if nothing else reads
     its output; before a linear layer, part of that one. BatchNorm becomes part of the layer before it. Two
-    linear layers that meet, or a convolution and one of 1 × 1, become one layer where that has fewer weights.
+    consecutive linear layers, or a convolution and one of 1 × 1, become one where that has fewer weights.
     The network is traced by torch.fx in eval mode.
 
     Args:
@@ -44,7 +44,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         raise InputError("expected a network that `linearize` returned", parameter="network")
     if any(weight.is_floating_point() and weight.element_size() < 4 for weight in network.parameters()):
         raise InputError(
-            "folding needs float32 weights, of which the outputs must agree to 1e-5; call `.float()` on the "
+            "folding needs float32 weights, because the outputs must agree to 1e-5; call `.float()` on the "
             "network first",
             parameter="network",
         )
@@ -127,7 +127,7 @@ def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
     for node in [node for node in graph.nodes if node.op == "call_module"]:
         module = modules[node.target]
         if isinstance(module, nn.Identity | nn.modules.dropout._DropoutNd):  # which do nothing in eval mode
-            node.replace_all_uses_with(node.args[0])
+            node.replace_all_uses_with(node.all_input_nodes[0])
             graph.erase_node(node)
         elif isinstance(module, FullMap) and module.axis == -1:
             traced.set_submodule(node.target, module.linear)
@@ -203,7 +203,7 @@ def _fold_norms(traced: fx.GraphModule) -> None:
         norm = _module(traced, node)
         if not isinstance(norm, nn.modules.batchnorm._BatchNorm) or norm.running_mean is None:
             continue
-        source: Any = node.args[0]
+        source: Any = node.all_input_nodes[0]
         layer = _module(traced, source)
         if not isinstance(layer, _LAYERS) or len(source.users) > 1 or not _is_alone(traced, source):
             continue
@@ -217,7 +217,7 @@ def _fold_norms(traced: fx.GraphModule) -> None:
 
 
 def _merge_layers(traced: fx.GraphModule) -> None:
-    """Merge layers that meet, where the product has fewer weights."""
+    """Merge consecutive layers, where the product has fewer weights."""
     for node in list(traced.graph.nodes):
         if not node.args or not isinstance(node.args[0], fx.Node):
             continue
@@ -228,7 +228,7 @@ def _merge_layers(traced: fx.GraphModule) -> None:
         if merged is None:
             continue
         traced.set_submodule(node.target, merged)
-        source.replace_all_uses_with(source.args[0])
+        source.replace_all_uses_with(source.all_input_nodes[0])
         traced.graph.erase_node(source)
 
 

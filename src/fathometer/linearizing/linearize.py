@@ -10,17 +10,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 from torch import nn
 
 from fathometer.capture import SiteFilter, unwrapped
-from fathometer.errors import InputError, check_choice, join_names
+from fathometer.errors import InputError, check_choice, first_line, join_names
 from fathometer.linearizing.budget import parse_budget
 from fathometer.linearizing.choose import Choice
-from fathometer.linearizing.criteria import Criterion, CriterionLike, check_criterion
+from fathometer.linearizing.criteria import CriterionLike, check_criterion, smallest_first
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.search import copied, find_slots
@@ -50,7 +50,7 @@ def linearize(
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     budget: int | str | None = None,
     criterion: CriterionLike = "greedy-kl",
-    kind: Kind = "channel",
+    replacement: Kind = "channel",
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     test: Any = None,
     samples: int = 1024,
@@ -76,16 +76,16 @@ def linearize(
         data: what lines are fitted on, and costs are measured on, as for `fathometer.measure`. Use training
             data, and keep the test data for the end.
         sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
-            `module:*.mlp` stands for whole modules, with `kind="affine"`.
+            `module:*.mlp` stands for whole modules, with `replacement="affine"`.
         budget: a number of sites (`12`, `"25%"`), of activation elements for each input that may stay
             (`"50k elements"`; sites are then ranked by the change of the outputs divided by their elements),
-            or of points of accuracy that may be lost (`"0.5 points"`; without labels, of agreement with the
-            original). If left out, all `sites` are replaced at once.
+            or of percentage points of accuracy that may be lost (`"0.5 points"`; without labels, of agreement
+            with the original). If left out, all `sites` are replaced at once.
         criterion: how sites are chosen within a budget (`fathometer.linearizing.criteria.Criterion`):
-            `greedy-kl`, `greedy-quick-kl`, `kl`, `quick-kl`, `taylor`, `random`, `depth`, a gauge, or a
-            function of a `Site`.
-        kind: what takes the place of a call: a line for each `channel`, one `slope` for all, the `identity`,
-            or an `affine` map of all channels (ridge regression), the only one that may change the width.
+            `greedy-kl`, `kl`, `quick-kl`, `taylor`, `random`, `depth`, a gauge, or a function of a `Site`.
+        replacement: what takes the place of a call: a line for each `channel`, one `slope` for all, the
+            `identity`, or an `affine` map of all channels (ridge regression), the only one that may change
+            the width.
         activations: classes and functions of your own that are activations.
         test: data that the curve of the result is measured on; `data` if left out.
         samples: how many inputs of `data` to use, and of `test`.
@@ -114,7 +114,7 @@ def linearize(
         ['1']
     """
     started = time.perf_counter()
-    check_choice("kind", kind, Kind)
+    check_choice("replacement", replacement, Kind)
     check_criterion(criterion)
     original, facts = describe_network(model, name)
     data, test = (
@@ -124,7 +124,7 @@ def linearize(
     cut = partial(calibration_batches, samples=samples, batch_size=batch_size, seed=seed)
     batches = cut(data)
     settings = {
-        "kind": kind,
+        "replacement": replacement,
         "criterion": None if budget is None else _as_plain(criterion),
         "budget": None if budget is None else str(budget),
         "sites": _as_plain(sites),
@@ -138,7 +138,9 @@ def linearize(
     }
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
-            prepared(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+            prepared(
+                model, batches, sites=sites, activations=activations, replacement=replacement, device=device
+            )
         )
         slots = replacer.slots
         limit = parse_budget(budget, slots)
@@ -155,7 +157,7 @@ def linearize(
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
         if limit.unit != "points" and (reason := tested.score().label_problem):
             warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
-        choice = Choice(slots, trial, tested, kind, recalibrates=recalibrate, activations=activations)
+        choice = Choice(slots, trial, tested, replacement, recalibrates=recalibrate, activations=activations)
         show = stack.enter_context(shown(progress, "sites"))
         if budget is None:
             choice.replace_all(show)
@@ -163,7 +165,8 @@ def linearize(
             log = Journal(None if journal is None else Path(journal), identity)
             choice.run(criterion, limit, seed, log, show)
         _finish(network, replacer, choice.replaced)
-    if kind == "channel":
+        _check_runs(network, batches[0], where)
+    if replacement == "channel":
         _warn_of_constant_channels(choice)
     provenance = replace(
         identity,
@@ -188,7 +191,7 @@ def site_costs(
     criteria: str | Sequence[str] = "kl",
     *,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
-    kind: Kind = "channel",
+    replacement: Kind = "channel",
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     samples: int = 1024,
     tokenizer: Any = None,
@@ -204,8 +207,8 @@ def site_costs(
     explains with the other arguments, there are `operator`, `width`, `elements` (for each input) and `r2`,
     the share of the variance that the map explains.
     """
-    check_choice("kind", kind, Kind)
-    criteria = criteria.split(",") if isinstance(criteria, str) else criteria
+    check_choice("replacement", replacement, Kind)
+    criteria = criteria.replace(" ", "").split(",") if isinstance(criteria, str) else criteria
     for criterion in criteria:
         if not isinstance(criterion, str):
             raise InputError(f"expected names of criteria, got {criterion!r}", parameter="criteria")
@@ -214,16 +217,20 @@ def site_costs(
     batches = calibration_batches(data, samples, batch_size, seed)
     with ExitStack() as stack:
         where, network, replacer = stack.enter_context(
-            prepared(model, batches, sites=sites, activations=activations, kind=kind, device=device)
+            prepared(
+                model, batches, sites=sites, activations=activations, replacement=replacement, device=device
+            )
         )
         show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
-        choice = Choice(replacer.slots, trial, trial, kind, recalibrates=False, activations=activations)
+        choice = Choice(
+            replacer.slots, trial, trial, replacement, recalibrates=False, activations=activations
+        )
         choice.fit()
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
             costs = choice.costs_by(criterion, seed, show)
-            sign = -1 if criterion not in get_args(Criterion) and not criterion.startswith("-") else 1
+            sign = 1 if smallest_first(criterion) else -1
             found[criterion] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
     return found
 
@@ -243,7 +250,7 @@ def prepared(
     *,
     sites: SiteFilter | Iterable[SiteFilter] | None = None,
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
-    kind: Kind = "channel",
+    replacement: Kind = "channel",
     device: str | torch.device | None = None,
 ) -> Iterator[PreparedNetwork]:
     """Copy a network, in eval mode on the device, and find its calls."""
@@ -259,7 +266,7 @@ def prepared(
             replacer = find_slots(network, lambda: run(network, few, where, None), sites, activations)
         for slot in replacer.slots:
             before, after = slot.widths
-            if not slot.reason and before != after and kind != "affine":
+            if not slot.reason and before != after and replacement != "affine":
                 slot.reason = f"its width changes from {before} to {after}, as only an affine map can"
             inside = (
                 other for other in replacer.slots if slot.site.module.startswith(f"{other.site.module}.")
@@ -288,6 +295,19 @@ def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> N
         maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
         assert isinstance(maps, nn.ModuleDict)
         maps[key] = slot.replacement
+
+
+def _check_runs(network: nn.Module, value: Any, device: torch.device) -> None:
+    """Refuse a network that fails with its maps in place, for example because it runs all its modules."""
+    try:
+        with torch.no_grad(), evaluating(network):
+            run(network, slice_inputs(value, 0, _SEARCH_INPUTS, input_count(value)), device, None)
+    except Exception as error:  # whatever a forward pass may raise
+        raise InputError(
+            f"the network fails with its maps in place ({type(error).__name__}: {first_line(error)}); leave "
+            "out sites of modules whose children or weights are used by others",
+            parameter="sites",
+        ) from error
 
 
 def _runs_its_children(module: nn.Module) -> bool:

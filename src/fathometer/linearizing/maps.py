@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from fathometer.errors import InputError
 
 Kind: TypeAlias = Literal["channel", "slope", "identity", "affine"]
-"""One line for each channel, one slope for the site, nothing at all, or an affine map of all channels."""
+"""A line for each channel, one slope for the site, the identity, or an affine map of all channels."""
 
-RIDGE = 1e-3  # of an affine map, relative to the mean variance of a feature
+RIDGE = 1e-3  # of an affine map, relative to the variance of each feature
 _ROUNDING = 1e-12  # of a variance, relative to the mean square
 
 
@@ -171,9 +171,8 @@ class FullMoments:
                 parameter="data",
             )
         xx, xy = self._products[:, :d], self._products[:, d:]
-        floor = RIDGE * float(xx.diagonal().mean()) or 1.0
-        eye = torch.eye(d, dtype=xx.dtype, device=xx.device)
-        weight = torch.linalg.solve(xx + floor * eye, xy).T
+        ridge = torch.where(self.constant, 1.0, RIDGE * xx.diagonal())
+        weight = torch.linalg.solve(xx + ridge.diag(), xy).T
         return weight, self._mean[d:] - weight @ self._mean[:d]
 
 

@@ -35,20 +35,21 @@ def recover(
     seed: int = 0,
     progress: bool | Progress = False,
 ) -> list[float]:
-    """Train a network to give the outputs of its teacher, and the labels where there are some.
+    """Train a network to give the outputs of its teacher, and the labels, if any.
 
     The loss is the mean of 16 times the KL divergence at temperature 4 (Hinton et al., 2015) and, with
-    labels, the cross-entropy. Training is by SGD with Nesterov momentum, gradients clipped to norm 1, and a
+    labels, the cross-entropy; for outputs that are not logits, the squared error as a share of their
+    variance. Training is by SGD with Nesterov momentum, gradients clipped to norm 1, and a
     learning rate that falls to 0 as a cosine. This is a plain recipe; a loop of your own works as well. Under
     `torch.autocast` it trains in that precision.
 
     Args:
         model: the network to train, in place; usually the result of `linearize`.
         teacher: the original network, or the result of `fathometer.models.load_model`; it is not changed.
-        data: a `Dataset` (shuffled in each epoch), a `DataLoader`, or what else `fathometer.measure` takes,
-            if it can be read several times.
+        data: a `Dataset` (shuffled in each epoch), a `DataLoader`, or other data that `fathometer.measure`
+            accepts and that can be read several times.
         epochs: how often to go over the data.
-        learning_rate: at the beginning.
+        learning_rate: the initial learning rate.
         batch_size: number of inputs in a step, unless the data come in batches.
         device: where to train; where the network is if left out.
         seed: seed for the order of the data.
@@ -60,8 +61,8 @@ def recover(
     epochs, rate = check_whole("epochs", epochs, 1), check_positive("learning_rate", learning_rate)
     if hasattr(teacher, "linearized") and not hasattr(model, "linearized"):
         raise InputError(
-            "expected the original network, got a linearized one to teach a network that is not; give the "
-            "linearized network first",
+            "expected the original network as the teacher, got the linearized one; call "
+            "recover(linearized, original, data)",
             parameter="teacher",
         )
     scorer = Scorer(teacher, data := with_labels(data))
@@ -71,6 +72,7 @@ def recover(
     has_norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
     losses: list[float] = []
     steps: int | None = None
+    variance: Tensor | None = None  # of the outputs
     modes = {module: module.training for module in model.modules()}
     with (
         placed(model, device) as where,
@@ -96,11 +98,16 @@ def recover(
                     found, _ = rows_of(run(model, value, where, None), value)
                     targets = scorer.targets(found, labels_of(value)) if are_logits else None
                     _check_targets(targets, found.shape[-1])
-                    loss = _loss(found, wanted, targets, are_logits=are_logits)
+                    if variance is None:
+                        variance = wanted.var(0, correction=0).mean()
+                    if are_logits:
+                        loss = _loss(found, wanted, targets)
+                    else:
+                        loss = (found - wanted).square().mean() / variance.clamp_min(1e-12)
                     if not torch.isfinite(loss):
                         check_finite(value)
                         raise InputError(
-                            f"the loss is not a finite number in epoch {epoch + 1}; give a smaller one than "
+                            f"the loss is NaN or infinite in epoch {epoch + 1}; give a learning rate below "
                             f"{rate:g}",
                             parameter="learning_rate",
                         )
@@ -121,14 +128,13 @@ def recover(
                 steps = step
                 losses.append(total / count)
         finally:
+            optimizer.zero_grad()
             for module, mode in modes.items():
                 module.training = mode
     return losses
 
 
-def _loss(found: Tensor, wanted: Tensor, targets: Tensor | None, *, are_logits: bool) -> Tensor:
-    if not are_logits:
-        return (found - wanted).square().mean() / wanted.var().clamp_min(1e-12)
+def _loss(found: Tensor, wanted: Tensor, targets: Tensor | None) -> Tensor:
     soft, target = (log_softmax(rows / _TEMPERATURE, -1) for rows in (found, wanted))
     loss = kl_div(soft, target, reduction="batchmean", log_target=True) * _TEMPERATURE**2
     if targets is None or bool((targets < 0).all()):

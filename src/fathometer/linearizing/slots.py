@@ -226,8 +226,8 @@ class Replacer(Observer):
 
     def _outside(self, path: str) -> InputError:
         return InputError(
-            f"{path}: has a call that was replaced, but runs outside of the network's forward, where its "
-            "number is not known; run the whole network, without gradient checkpointing"
+            f"{path}: a replaced call is known by its number in a forward pass of the whole network; run the "
+            "whole network, without gradient checkpointing"
         )
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

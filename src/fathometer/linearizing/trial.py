@@ -242,7 +242,7 @@ class Trial:
                 self._run(value)
         for slot in slots:
             if slot not in examples:
-                raise InputError(f"{slot.site}: was not called on all of the data", parameter="sites")
+                raise InputError(f"{slot.site}: was never called on the data", parameter="sites")
         return {
             slot: Fit(*fitted(kind, moments, slot.axes[0], examples[slot]), int(moments.constant.sum()))
             for slot, moments in found.items()
@@ -256,10 +256,9 @@ class Trial:
     def flops(self) -> int:
         """Return the floating-point operations of matrix products and convolutions, for one input."""
         value = self.batches[0]
-        count = input_count(value)
         with FlopCounterMode(display=False) as counter:
-            self._run(slice_inputs(value, 0, 1, count))
-        return int(counter.get_total_flops())
+            self._run(value)
+        return int(counter.get_total_flops()) // input_count(value)
 
     @property
     def has_running_means(self) -> bool:

@@ -65,7 +65,7 @@ class Linearized:
                 break
         parts.append(f"{self.divergence_name} {last['divergence']:.3g}")
         inputs = self.provenance.settings.get("test_inputs")
-        return ", ".join(parts) + (", on the data of the fit" if inputs is None else f", on {inputs} inputs")
+        return ", ".join(parts) + (", on the calibration data" if inputs is None else f", on {inputs} inputs")
 
     def plot(self, *, columns: Literal[1, 2] = 2) -> Figure:
         """Plot the curve, and the cost of each site."""
@@ -123,5 +123,8 @@ def _frame(rows: list[dict[str, Any]], needed: tuple[str, ...]) -> pd.DataFrame:
         raise ValueError(f"no column {missing[0]}")
     texts = {"site", "operator"}
     for name in frame.columns:
-        frame[name] = frame[name].astype(str) if name in texts else pd.to_numeric(frame[name])
+        values = frame[name].tolist()
+        if name not in texts:
+            values = [float(value) if isinstance(value, str) else value for value in values]  # "nan"
+        frame[name] = values
     return frame
