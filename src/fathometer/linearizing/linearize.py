@@ -29,6 +29,7 @@ from fathometer.linearizing.trial import Trial, calibration_batches
 from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs, with_labels
 from fathometer.measuring.identity import code_hash, describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress, evaluating, placed
+from fathometer.measuring.options import listed, readable_name
 from fathometer.measuring.texts import tokenised
 from fathometer.models import LoadedModel
 from fathometer.progress import shown
@@ -125,11 +126,11 @@ def linearize(
     batches = cut(data)
     settings = {
         "replacement": replacement,
-        "criterion": None if budget is None else _as_plain(criterion),
+        "criterion": None if budget is None else readable_name(criterion),
         "budget": None if budget is None else str(budget),
-        "sites": _as_plain(sites),
-        "activations": _as_plain(activations) or None,
-        "code": [code_hash(each) for each in _functions((criterion, sites, activations))] or None,
+        "sites": None if sites is None else [readable_name(site) for site in listed(sites)],
+        "activations": [readable_name(each) for each in activations] or None,
+        "code": [code_hash(each) for each in (criterion, *listed(sites), *activations) if callable(each)],
         "samples": samples,
         "recalibrate": recalibrate,
         "seed": seed,
@@ -324,21 +325,3 @@ def _warn_of_constant_channels(choice: Choice) -> None:
         warnings.warn(
             f"channels whose inputs do not vary on the data get a line of slope 0: {names}", stacklevel=3
         )
-
-
-def _as_plain(value: Any) -> Any:
-    """Return an option as plain values, functions by their names."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, Iterable) and not isinstance(value, type):
-        return [_as_plain(each) for each in value]
-    return getattr(value, "__qualname__", repr(value))
-
-
-def _functions(value: Any) -> Iterator[Callable[..., Any]]:
-    """Yield the functions and classes in an option."""
-    if callable(value):
-        yield value
-    elif isinstance(value, Iterable) and not isinstance(value, str):
-        for each in value:
-            yield from _functions(each)

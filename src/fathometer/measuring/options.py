@@ -176,7 +176,7 @@ class MeasureOptions:
         changed: dict[str, Any] = {
             "gauges": tuple(_split_names(self.gauges)),
             "sites": None if self.sites is None else tuple(_split_names(self.sites)),
-            "activations": tuple(_listed(self.activations)),
+            "activations": tuple(listed(self.activations)),
         }
         for each in fields(self):
             if each.name in ("samples", "batches", "seed", "leftover", "residual", "map"):
@@ -212,7 +212,7 @@ class MeasureOptions:
         """Return the gauges for a kind of site: of the set `language`, those that say something about it."""
         from fathometer.gauges.registry import UNFIT_FOR_KIND
 
-        names = set(filter(lambda name: isinstance(name, str), _listed(self.gauges)))
+        names = set(filter(lambda name: isinstance(name, str), listed(self.gauges)))
         unfit = UNFIT_FOR_KIND.get(kind or "", UNFIT_FOR_KIND["block"])
         left_out = unfit - names if "language" in names else frozenset()
         return {name: gauge for name, gauge in self.chosen_gauges.items() if name not in left_out}
@@ -262,21 +262,21 @@ class MeasureOptions:
         found = {
             "samples": self.samples,
             "gauges": list(self.chosen_gauges),
-            "sites": None if self.sites is None else [_readable_name(site) for site in _listed(self.sites)],
-            "activations": [_readable_name(activation) for activation in self.activations],
+            "sites": None if self.sites is None else [readable_name(site) for site in listed(self.sites)],
+            "activations": [readable_name(activation) for activation in self.activations],
             "reduction": asdict(self.reduction),
             "leftover": self.leftover,
             "seed": self.seed,
             "batches": self.batches,
         }
-        if any(isinstance(site, str) and site in PARTS for site in _listed(self.sites)):
+        if any(isinstance(site, str) and site in PARTS for site in listed(self.sites)):
             found["residual"] = self.residual
-        if "language" in _listed(self.gauges):
+        if "language" in listed(self.gauges):
             found["gauges_by_kind"] = "language 2"  # which reads its gauges at some kinds of sites only
         if self.map is not None:
             found["map"] = self.map
         if self.call is not None:
-            found["call"] = _readable_name(self.call)
+            found["call"] = readable_name(self.call)
         if code := self._code():
             found["code"] = code
         return found
@@ -294,9 +294,9 @@ class MeasureOptions:
             for name, gauge in self.chosen_gauges.items()
             if name not in GAUGES
         ]
-        for index, site in enumerate(() if self.sites is None else _listed(self.sites)):
-            own += [(f"site {index} {_readable_name(site)}", site)] if callable(site) else []
-        own += [(f"activation {_readable_name(activation)}", activation) for activation in self.activations]
+        for index, site in enumerate(() if self.sites is None else listed(self.sites)):
+            own += [(f"site {index} {readable_name(site)}", site)] if callable(site) else []
+        own += [(f"activation {readable_name(activation)}", activation) for activation in self.activations]
         own += [] if self.call is None else [("call", self.call)]
         return {name: code_hash(function) for name, function in own}
 
@@ -387,14 +387,16 @@ def plain_options() -> dict[str, Option]:
 def _split_names(choice: Any) -> list[Any]:
     """Return a list of gauges or sites; names may be in one text, with commas."""
     found: list[Any] = []
-    for each in _listed(choice):
+    for each in listed(choice):
         found += [name.strip() for name in each.split(",")] if isinstance(each, str) else [each]
     return found
 
 
-def _listed(choice: Any) -> list[Any]:
+def listed(choice: Any) -> list[Any]:
+    """Return one choice, or several, as a list."""
     return list(choice) if isinstance(choice, Iterable) and not isinstance(choice, str | type) else [choice]
 
 
-def _readable_name(choice: Any) -> str:
+def readable_name(choice: Any) -> str:
+    """Return a name as it is, and that of a function or class."""
     return choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__qualname__)
