@@ -146,7 +146,7 @@ def _costs(
         progress=True,
     )
     first, *_ = names = criteria.replace(" ", "").split(",")
-    found = found.sort_values(first, ascending=smallest_first(first))
+    found = found.sort_values(found.columns[-len(names)], ascending=smallest_first(first))
     title = f"{len(found)} sites of {model} on {data}, in the order in which {first} would replace them"
     notes = {
         "kl": "kl: divergence of the outputs if the site alone is replaced",

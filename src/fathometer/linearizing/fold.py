@@ -14,8 +14,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from fathometer.errors import InputError, first_line
 from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
 from fathometer.linearizing.slots import Replacer
-from fathometer.linearizing.trial import check_finite
-from fathometer.measuring.batches import as_tensors, run
+from fathometer.linearizing.trial import check_finite, forward
+from fathometer.measuring.batches import as_tensors
 from fathometer.measuring.loop import evaluating
 
 _TOLERANCE = 1e-5  # of the outputs, relative to the largest
@@ -52,7 +52,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     value = as_tensors(example)
     check_finite(value, "example")
     with torch.no_grad(), evaluating(network), full_precision():
-        wanted = run(network, value, device, None)
+        wanted = forward(network, value, device)
         folded = _traced(copy.deepcopy(network), len(replacer.slots))
         _fold_norms(folded)
         _fold_lines(folded)
@@ -61,7 +61,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
         folded.graph.lint()
         folded.delete_all_unused_submodules()
         folded.recompile()
-        found = run(folded.eval(), value, device, None)
+        found = forward(folded.eval(), value, device)
     if not isinstance(wanted, Tensor) or not isinstance(found, Tensor):
         raise InputError("expected a network that returns one tensor", parameter="network")
     error = float((found - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30))

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from fathometer.capture import SiteFilter, unwrapped
-from fathometer.errors import InputError, check_choice, first_line, join_names
+from fathometer.errors import ForwardError, InputError, check_choice, join_names
 from fathometer.linearizing.budget import parse_budget
 from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import CriterionLike, check_criterion, smallest_first
@@ -25,8 +25,8 @@ from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
-from fathometer.linearizing.trial import Trial, calibration_batches
-from fathometer.measuring.batches import first_sample, input_count, run, slice_inputs, with_labels
+from fathometer.linearizing.trial import Trial, calibration_batches, forward
+from fathometer.measuring.batches import first_sample, input_count, slice_inputs, with_labels
 from fathometer.measuring.identity import code_hash, describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.options import listed, readable_name
@@ -149,7 +149,7 @@ def linearize(
         data_facts = {**describe_data(data, first_sample(batches)[0]), **contents}
         trial = tested = Trial(network, data, batches, where, model)
         if test is not None:
-            held_out = cut(test)
+            held_out = cut(test, parameter="test")
             tested = Trial(network, test, held_out, where, model, "test")
             facts_of_test = Provenance(data=describe_data(test, first_sample(held_out)[0]))
             contents = hash_contents(original, test)()[1] or {"sha256": facts_of_test.fingerprint()}
@@ -180,7 +180,7 @@ def linearize(
         tuple(slot.site for slot in slots),
         pd.DataFrame(choice.curve),
         choice.table(),
-        KL if trial.are_logits else SQUARED_ERROR,
+        KL if tested.are_logits else SQUARED_ERROR,
         provenance,
     )
     return network
@@ -232,7 +232,8 @@ def site_costs(
         for criterion in criteria:
             costs = choice.costs_by(criterion, seed, show)
             sign = 1 if smallest_first(criterion) else -1
-            found[criterion] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
+            column = f"{criterion} (gauge)" if criterion in found else criterion
+            found[column] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
     return found
 
 
@@ -258,17 +259,20 @@ def prepared(
     original = unwrapped(model.module if isinstance(model, LoadedModel) else model)
     if hasattr(original, "linearized"):
         raise InputError(
-            "this network has been linearized before; give the original one, and all sites", parameter="model"
+            "this network has been linearized before; give the original one, with all sites to replace",
+            parameter="model",
         )
     network = copied(original)
     few = slice_inputs(batches[0], 0, _SEARCH_INPUTS, input_count(batches[0]))
     with placed(network, device) as where, evaluating(network):
         with torch.no_grad():
-            replacer = find_slots(network, lambda: run(network, few, where, None), sites, activations)
+            replacer = find_slots(network, lambda: forward(network, few, where), sites, activations)
         for slot in replacer.slots:
             before, after = slot.widths
             if not slot.reason and before != after and replacement != "affine":
-                slot.reason = f"its width changes from {before} to {after}, as only an affine map can"
+                slot.reason = (
+                    f"its width changes from {before} to {after}; only replacement='affine' can do that"
+                )
             inside = (
                 other for other in replacer.slots if slot.site.module.startswith(f"{other.site.module}.")
             )
@@ -302,11 +306,11 @@ def _check_runs(network: nn.Module, value: Any, device: torch.device) -> None:
     """Refuse a network that fails with its maps in place, for example because it runs all its modules."""
     try:
         with torch.no_grad(), evaluating(network):
-            run(network, slice_inputs(value, 0, _SEARCH_INPUTS, input_count(value)), device, None)
-    except Exception as error:  # whatever a forward pass may raise
+            forward(network, slice_inputs(value, 0, _SEARCH_INPUTS, input_count(value)), device)
+    except ForwardError as error:
         raise InputError(
-            f"the network fails with its maps in place ({type(error).__name__}: {first_line(error)}); leave "
-            "out sites of modules whose children or weights are used by others",
+            f"with its maps in place, {error}; leave out sites of modules whose children or weights are used "
+            "by others",
             parameter="sites",
         ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import torch
@@ -12,8 +13,15 @@ from torch.nn.utils import clip_grad_norm_
 
 from fathometer.capture import unwrapped
 from fathometer.errors import InputError, check_positive, check_whole
-from fathometer.linearizing.trial import check_finite, rows_of
-from fathometer.measuring.batches import as_tensors, batches_of, input_count, labels_of, run, with_labels
+from fathometer.linearizing.trial import check_finite, forward, rows_of
+from fathometer.measuring.batches import (
+    as_tensors,
+    batches_of,
+    input_count,
+    labels_of,
+    unfit_labels,
+    with_labels,
+)
 from fathometer.measuring.loop import Progress, evaluating, placed
 from fathometer.measuring.scores import Scorer
 from fathometer.models import LoadedModel
@@ -88,16 +96,19 @@ def recover(
                 steps = _length(batches, data) or steps
                 for item in batches:
                     value = as_tensors(item)
-                    if has_norms and input_count(value) < 2:  # which needs two inputs
+                    if input_count(value) < 1 + has_norms:  # BatchNorm needs two inputs
                         continue
+                    if not (losses or step) and (reason := unfit_labels(value)):
+                        warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
                     share = (epoch + step / steps) / epochs if steps else epoch / epochs
                     for group in optimizer.param_groups:
                         group["lr"] = 0.5 * rate * (1 + math.cos(math.pi * min(share, 1.0)))
                     with torch.no_grad():
-                        wanted, are_logits = rows_of(run(teacher, value, where, None), value)
-                    found, _ = rows_of(run(model, value, where, None), value)
-                    targets = scorer.targets(found, labels_of(value)) if are_logits else None
-                    _check_targets(targets, found.shape[-1])
+                        wanted, are_logits = rows_of(forward(teacher, value, where), value)
+                    found, _ = rows_of(forward(model, value, where), value)
+                    labels = labels_of(value)
+                    targets = scorer.targets(found, labels) if are_logits else None
+                    _check_targets(targets, labels, found.shape[-1])
                     if variance is None:
                         variance = wanted.var(0, correction=0).mean()
                     if are_logits:
@@ -142,10 +153,12 @@ def _loss(found: Tensor, wanted: Tensor, targets: Tensor | None) -> Tensor:
     return (loss + cross_entropy(found, targets, ignore_index=-1)) / 2
 
 
-def _check_targets(targets: Tensor | None, outputs: int) -> None:
-    if targets is not None and not bool(((targets >= -1) & (targets < outputs)).all()):
+def _check_targets(targets: Tensor | None, labels: Tensor | None, outputs: int) -> None:
+    if targets is None or labels is None:
+        return
+    if int(labels.min()) < 0 or not bool(((targets >= -1) & (targets < outputs)).all()):
         raise InputError(
-            f"the labels go from {int(targets.min())} to {int(targets.max())}, but the outputs from 0 to "
+            f"the labels go from {int(labels.min())} to {int(labels.max())}, but the outputs from 0 to "
             f"{outputs - 1}; give inputs alone to train by the outputs of the teacher",
             parameter="data",
         )

@@ -156,14 +156,7 @@ class Trial:
     def outputs(self, batches: Sequence[Any] | None = None) -> Iterator[tuple[Any, Any]]:
         """Run the network, and yield each output with what it was given."""
         for value in self.batches if batches is None else batches:
-            try:
-                yield run(self.network, value, self._device, None), value
-            except FathometerError:
-                raise
-            except Exception as error:
-                raise ForwardError(
-                    f"the network failed on its input ({type(error).__name__}: {first_line(error)})"
-                ) from error
+            yield forward(self.network, value, self._device), value
 
     @torch.no_grad()
     def score(self) -> Score:
@@ -318,7 +311,25 @@ def _wait_for(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: int) -> list[Any]:
+def forward(network: nn.Module, value: Any, device: torch.device) -> Any:
+    """Run a network on a batch; an error of its own is named as one.
+
+    Raises:
+        ForwardError: if the forward pass fails.
+    """
+    try:
+        return run(network, value, device, None)
+    except FathometerError:
+        raise
+    except Exception as error:  # whatever a forward pass may raise
+        raise ForwardError(
+            f"the network failed on its input ({type(error).__name__}: {first_line(error)})"
+        ) from error
+
+
+def calibration_batches(
+    data: Any, samples: int, batch_size: int | None, seed: int, parameter: str = "data"
+) -> list[Any]:
     """Return the first `samples` inputs of the data, cut into forward passes."""
     found = []
     for piece in pieces(batches_of(data, batch_size, seed), samples, batch_size, tokens=False):
@@ -326,7 +337,7 @@ def calibration_batches(data: Any, samples: int, batch_size: int | None, seed: i
         if piece.completes:
             break
     if sum(map(input_count, found)) < 2:
-        raise InputError("expected at least 2 inputs to fit lines to", parameter="data")
+        raise InputError("expected at least 2 inputs", parameter=parameter)
     return found
 
 
