@@ -228,6 +228,17 @@ def test_layers_that_are_called_by_keyword_are_folded() -> None:
     assert lines_in(fold(straight, x)) == 0
 
 
+def test_what_recovery_cannot_use_is_named() -> None:
+    network, x = mixer().eval(), torch.randn(64, 8)
+    straight = linearize(network, x)
+    with pytest.raises(InputError, match="got none in epoch 1"):
+        recover(straight, network, x[:0])
+    with pytest.raises(InputError, match="labels go from -1 to 1"):
+        recover(straight, network, TensorDataset(x, torch.arange(64) % 3 - 1))
+    with pytest.warns(UserWarning, match="labels are not used: labels must be whole numbers"):
+        recover(straight, network, TensorDataset(x, torch.rand(64)), epochs=1)
+
+
 def test_labels_that_are_no_outputs_are_refused_in_recovery() -> None:
     network = mixer()
     straight = linearize(network, torch.randn(64, 8))

@@ -19,7 +19,7 @@ from torch.utils.data import TensorDataset
 
 import fathometer
 from benchmarks.linearize_criteria import fisher_costs
-from fathometer import FathometerError, InputError, Linearized, linearize
+from fathometer import FathometerError, ForwardError, InputError, Linearized, linearize
 from fathometer.linearizing import ChannelMap, site_costs
 from fathometer.linearizing.choose import Choice, divergence_with, exceeds
 from fathometer.linearizing.linearize import prepared
@@ -382,6 +382,23 @@ def test_a_result_without_costs_or_agreement_is_saved_and_loaded(tmp_path: Path)
     assert isinstance(again, Linearized)
     assert again.curve.equals(found.curve)
     assert again.table.equals(found.table)
+
+
+def test_the_measure_of_divergence_is_that_of_the_test_data() -> None:
+    network, x, y = made()
+    test = TensorDataset(x, y.float())
+    with pytest.warns(UserWarning, match="labels must be whole numbers"):
+        found = result_of(linearize(network, TensorDataset(x, y), sites="act", test=test))
+    assert found.divergence_name == "squared error / variance"
+
+
+def test_mistakes_are_named_by_the_argument_that_has_them() -> None:
+    network, x, y = made()
+    with pytest.raises(InputError, match=r"^test: expected at least 2 inputs"):
+        linearize(network, x, test=x[:0])
+    with pytest.raises(ForwardError, match=r"the network failed on its input"):
+        site_costs(network, x[:, :1])
+    assert {"r2", "r2 (gauge)"} <= set(site_costs(network, [(x, y)], "kl,r2"))
 
 
 def test_points_are_not_counted_with_labels_that_do_not_fit() -> None:
