@@ -8,7 +8,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -20,7 +20,7 @@ from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Fit, Trial
+from fathometer.linearizing.trial import Fit, Score, Trial
 from fathometer.progress import show_nothing
 
 Snapshot: TypeAlias = "tuple[dict[Slot, nn.Module | None], list[Tensor]]"
@@ -57,6 +57,11 @@ class Choice:
         self.curve: list[Row] = []
         self.costs: dict[Slot, float] = {}
         self.fits: dict[Slot, Fit] = {}
+
+    @cached_property
+    def original(self) -> Score:
+        """The score of the original network on the test data; read it before anything is replaced."""
+        return self._test.score()
 
     @property
     def replaced(self) -> list[Slot]:
@@ -119,7 +124,7 @@ class Choice:
 
     def row(self, site: str) -> Row:
         """Describe the network as it is now."""
-        score = self._test.score()
+        score = self._test.score() if site else self.original
         left = [slot for slot in self._slots if slot.replacement is None]
         return {
             "replaced": len(self._slots) - len(left),
@@ -206,7 +211,7 @@ class Choice:
             )
 
     def _check_points(self) -> None:
-        reason = self._test.score().label_problem
+        reason = self.original.label_problem
         advice = "give inputs alone to count agreement with the original network"
         if not reason and not self._test.are_logits:
             reason, advice = "the outputs are not logits", "give a number of sites"

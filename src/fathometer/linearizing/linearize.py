@@ -156,9 +156,9 @@ def linearize(
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
             settings["test_inputs"] = tested.inputs
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
-        if limit.unit != "points" and (reason := tested.score().label_problem):
-            warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
         choice = Choice(slots, trial, tested, replacement, recalibrates=recalibrate, activations=activations)
+        if limit.unit != "points" and (reason := choice.original.label_problem):
+            warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
         show = stack.enter_context(shown(progress, "sites"))
         if budget is None:
             choice.replace_all(show)
