@@ -110,7 +110,7 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
     with prepared(model, batches, replacement=kind, sites=sites) as (device, network, replacer):
         trial = Trial(network, batches, batches, device)
         held_out = Trial(network, tested, tested, device)
-        choice = Choice(replacer.slots, trial, held_out, kind, recalibrates=True)
+        choice = Choice(replacer.slots, trial, held_out, kind)
         choice.fit()
         yield Bench(network, replacer.slots, trial, held_out, choice, kind)
 
@@ -236,7 +236,7 @@ def run_greedy(options: argparse.Namespace, name: str, criterion: str) -> dict[s
                 scores[str(done)] = rounded(b.test.score())
                 print(criterion, done, scores[str(done)], flush=True)
 
-        choice = Choice(b.slots, b.trial, b.trial, b.kind, recalibrates=True)
+        choice = Choice(b.slots, b.trial, b.trial, b.kind)
         started = time.perf_counter()
         choice.run(criterion, Budget("sites", wanted[-1]), 0, Journal(None, Provenance()), show)
         order = [row["site"] for row in choice.curve[1:]]

@@ -81,7 +81,8 @@ def by_hand(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def test_lines_are_the_least_squares_fit_of_each_channel_and_the_network_is_that_written_by_hand() -> None:
     network, x, _ = made()
     before = copy.deepcopy(network.state_dict())
-    found: Any = linearize(network, x, sites="/relu", recalibrate=False, batch_size=20)
+    found: Any = linearize(network, x, sites="/relu", batch_size=20)
+    found.norm.load_state_dict(network.norm.state_dict())  # which was recalibrated
     with torch.no_grad():
         inner = network.norm(network.first(x))
         slope, intercept = by_hand(inner, relu(inner))
@@ -102,7 +103,7 @@ def test_a_later_line_is_fitted_from_what_it_gets_now_to_what_the_original_call_
     network, x, _ = made()
     with prepared(network, x.split(20), sites=["/relu", "act"]) as (device, copied, replacer):
         trial, slots = Trial(copied, x, x.split(20), device), replacer.slots
-        choice = Choice(slots, trial, trial, "channel", recalibrates=False)
+        choice = Choice(slots, trial, trial, "channel")
         choice.fit()
         for slot in slots:
             slot.replacement = choice.maps[slot]
@@ -137,7 +138,8 @@ def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> No
 @pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
 def test_kinds_of_maps(kind: Any) -> None:
     network, x, _ = made()
-    found: Any = linearize(network, x, sites="act", replacement=kind, recalibrate=False)
+    found: Any = linearize(network, x, sites="act", replacement=kind)
+    found.norm.load_state_dict(network.norm.state_dict())  # which was recalibrated
     with torch.no_grad():
         inner = network.second(h := relu(network.norm(network.first(x))))
         rows = inner.movedim(1, -1).flatten(0, -2).double()
@@ -259,7 +261,8 @@ def test_kl_is_the_measured_divergence() -> None:
     table = site_costs(network, x, ["kl"], batch_size=64)
     for site in SITES:
         with torch.no_grad():
-            changed = linearize(network, x, sites=site, recalibrate=False)
+            changed: Any = linearize(network, x, sites=site)
+            changed.norm.load_state_dict(network.norm.state_dict())  # which was recalibrated
             p, q = network(x).log_softmax(-1), changed(x).log_softmax(-1)
         assert table.loc[site, "kl"] == pytest.approx(float((p.exp() * (p - q)).sum(1).mean()), rel=1e-3)
 
@@ -562,7 +565,7 @@ def test_with_a_budget_of_elements_what_a_step_adds_is_divided() -> None:
     for step in range(1, len(order)):
         with prepared(network, [x]) as (device, copied, replacer):
             trial = Trial(copied, x, [x], device)
-            choice = Choice(replacer.slots, trial, trial, "channel", recalibrates=False)
+            choice = Choice(replacer.slots, trial, trial, "channel")
             choice.fit()
             for name in order[:step]:
                 choice.replace([slot for slot in replacer.slots if slot.site.name == name])

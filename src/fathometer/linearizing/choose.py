@@ -46,12 +46,10 @@ class Choice:
         trial: Trial,
         test: Trial,
         kind: Kind,
-        *,
-        recalibrates: bool,
         activations: Sequence[Any] = (),
     ) -> None:
         self._slots, self._trial, self._test = slots, trial, test
-        self._kind, self._recalibrates, self._activations = kind, recalibrates, activations
+        self._kind, self._activations = kind, activations
         self.maps: dict[Slot, nn.Module] = {}
         self._original_state = self.snapshot()
         self.curve: list[Row] = []
@@ -89,7 +87,7 @@ class Choice:
         divergence = self._trial.score().divergence
         if self._kind != "identity":
             divergence = self._if_closer(partial(self._fit_in_order, first, show), divergence)
-        if self._recalibrates and self._trial.has_running_means:
+        if self._trial.has_running_means:
             self._if_closer(self._trial.recalibrate, divergence)
 
     def _fit_in_order(self, first: int, show: Callable[..., None]) -> None:

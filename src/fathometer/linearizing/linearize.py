@@ -55,7 +55,6 @@ def linearize(
     activations: Sequence[type[nn.Module] | Callable[..., Any]] = (),
     test: Any = None,
     samples: int = 1024,
-    recalibrate: bool = True,
     tokenizer: Any = None,
     length: int | None = None,
     batch_size: int | None = None,
@@ -70,7 +69,8 @@ def linearize(
     The result is a copy of the network; the original stays as it is. Lines are fitted by least squares to
     what each call gets and gives on the data, over all positions. After each step those from the
     new one on are fitted again, in order of depth, to predict what the call gave in the original network from
-    what it gets now; this is kept if the outputs come closer to the original ones.
+    what it gets now, and the running means of BatchNorm are estimated again. Either is kept if the outputs
+    come closer to the original ones.
 
     Args:
         model: any `nn.Module`, or the result of `fathometer.models.load_model`.
@@ -90,8 +90,6 @@ def linearize(
         activations: classes and functions of your own that are activations.
         test: data that the curve of the result is measured on; `data` if left out.
         samples: how many inputs of `data` to use, and of `test`.
-        recalibrate: estimate the running means of BatchNorm layers again after each step, and keep that if
-            it brings the outputs nearer to the original ones.
         tokenizer: turns texts into token ids, as for `fathometer.measure`.
         length: number of tokens in a block of text.
         batch_size: the largest number of inputs in a forward pass.
@@ -132,7 +130,6 @@ def linearize(
         "activations": [readable_name(each) for each in activations] or None,
         "code": [code_hash(each) for each in (criterion, *listed(sites), *activations) if callable(each)],
         "samples": samples,
-        "recalibrate": recalibrate,
         "seed": seed,
         "batch_size": batch_size,
         "length": length,
@@ -156,7 +153,7 @@ def linearize(
             settings |= {"test": facts_of_test.data.get("name", "?"), "test_sha256": contents["sha256"]}
             settings["test_inputs"] = tested.inputs
         identity = Provenance({**facts, "checksum": weights}, data_facts, settings)
-        choice = Choice(slots, trial, tested, replacement, recalibrates=recalibrate, activations=activations)
+        choice = Choice(slots, trial, tested, replacement, activations)
         if limit.unit != "points" and (reason := choice.original.label_problem):
             warnings.warn(f"the labels are not used: {reason}", stacklevel=2)
         show = stack.enter_context(shown(progress, "sites"))
@@ -224,9 +221,7 @@ def site_costs(
         )
         show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
-        choice = Choice(
-            replacer.slots, trial, trial, replacement, recalibrates=False, activations=activations
-        )
+        choice = Choice(replacer.slots, trial, trial, replacement, activations)
         choice.fit()
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
