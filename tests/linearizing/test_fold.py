@@ -200,7 +200,7 @@ def test_a_linearized_teacher_of_a_network_that_is_not_is_refused() -> None:
 
 def test_a_regression_with_outputs_far_from_zero_is_recovered() -> None:
     torch.manual_seed(0)
-    teacher = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3))
+    teacher: Any = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 3))
     with torch.no_grad():
         teacher[0].weight *= 4
         teacher[-1].bias += torch.tensor([0.0, 100.0, 200.0])
