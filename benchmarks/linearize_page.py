@@ -242,7 +242,8 @@ def page() -> str:
         "accuracy that is lost instead of the divergence, the medians are: affinity "
         f"{by_loss['affinity']:.2f}, R² {by_loss['r2 of the lines']:.2f}, `quick-kl` "
         f"{by_loss['quick-kl']:.2f}, `fisher` {by_loss['fisher']:.2f}, `kl` {by_loss['kl']:.2f}. A score of "
-        "one site knows how linear the activation is, not how much the outputs depend on it.\n",
+        "one site knows how linear the activation is, not how much the outputs depend on it. If the network "
+        "is trained after the replacement, the choice by affinity [may be as good](#recovered).\n",
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
         "the original network. Written by `python -m benchmarks.linearize_page` from [records](#records), "
