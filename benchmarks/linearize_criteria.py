@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fathometer.linearizing.outputs import rows_of
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Trial, listening, rows_of
+from fathometer.linearizing.trial import Trial, listening
 
 TEMPERATURE = 4.0  # of the probabilities in `fisher`: those of a trained network are nearly 0 and 1
 

@@ -13,8 +13,9 @@ from torch.nn.functional import cross_entropy
 from fathometer.capture import Site
 from fathometer.errors import InputError, did_you_mean
 from fathometer.gauges.registry import GAUGES
+from fathometer.linearizing.outputs import rows_of
 from fathometer.linearizing.slots import Slot
-from fathometer.linearizing.trial import Trial, listening, rows_of
+from fathometer.linearizing.trial import Trial, listening
 from fathometer.measuring.batches import input_count, labels_of
 from fathometer.measuring.measure import measure
 from fathometer.measuring.scores import Scorer

@@ -13,8 +13,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from fathometer.errors import InputError, first_line
 from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
+from fathometer.linearizing.outputs import check_finite, forward
 from fathometer.linearizing.slots import Replacer
-from fathometer.linearizing.trial import check_finite, forward
 from fathometer.measuring.batches import as_tensors
 from fathometer.measuring.loop import evaluating
 

@@ -23,9 +23,10 @@ from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import CriterionLike, check_criterion, smallest_first
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.maps import Kind
+from fathometer.linearizing.outputs import forward
 from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
-from fathometer.linearizing.trial import Trial, calibration_batches, forward
+from fathometer.linearizing.trial import Trial, calibration_batches
 from fathometer.measuring.batches import first_sample, input_count, slice_inputs, with_labels
 from fathometer.measuring.identity import code_hash, describe_data, describe_network, hash_contents
 from fathometer.measuring.loop import Progress, evaluating, placed

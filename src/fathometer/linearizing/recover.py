@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from fathometer.capture import unwrapped
 from fathometer.errors import InputError, check_positive, check_whole
-from fathometer.linearizing.trial import check_finite, forward, rows_of
+from fathometer.linearizing.outputs import check_finite, forward, rows_of
 from fathometer.measuring.batches import (
     as_tensors,
     batches_of,

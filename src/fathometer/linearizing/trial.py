@@ -16,21 +16,19 @@ from torch.nn.functional import log_softmax
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.flop_counter import FlopCounterMode
 
-from fathometer.capture.axes import tensors_in
-from fathometer.errors import FathometerError, ForwardError, InputError, first_line
+from fathometer.errors import InputError
 from fathometer.linearizing.maps import ChannelMoments, FullMoments, Kind, fitted
+from fathometer.linearizing.outputs import check_finite, forward, rows_of
 from fathometer.linearizing.slots import Original, Slot
 from fathometer.measuring.batches import (
     batches_of,
     input_count,
-    label_entry,
     pieces,
-    run,
     slice_inputs,
     take_inputs,
     unfit_labels,
 )
-from fathometer.measuring.scores import Scorer, are_probabilities, outcome
+from fathometer.measuring.scores import Scorer, outcome
 
 _MAX_ROWS = 16_384  # about as many positions are compared
 _MAX_NUMBERS = 2**27  # of outputs that are not logits
@@ -311,22 +309,6 @@ def _wait_for(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def forward(network: nn.Module, value: Any, device: torch.device) -> Any:
-    """Run a network on a batch; an error of its own is named as one.
-
-    Raises:
-        ForwardError: if the forward pass fails.
-    """
-    try:
-        return run(network, value, device, None)
-    except FathometerError:
-        raise
-    except Exception as error:  # whatever a forward pass may raise
-        raise ForwardError(
-            f"the network failed on its input ({type(error).__name__}: {first_line(error)})"
-        ) from error
-
-
 def calibration_batches(
     data: Any, samples: int, batch_size: int | None, seed: int, parameter: str = "data"
 ) -> list[Any]:
@@ -365,39 +347,6 @@ def listening(slots: Iterable[Slot], note: Note) -> Iterator[None]:
     finally:
         for slot in chosen:
             slot.listener = None
-
-
-def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
-    """Return the outputs as rows `[n, outputs]`, and whether they are logits.
-
-    Logits are what is called so, or a matrix, unless the labels are fractions; of probabilities, their
-    logarithms. Of tokens, those count that the attention mask admits.
-    """
-    named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
-    tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)
-    if tensor is None or not tensor.is_floating_point() or not tensor.ndim:
-        raise InputError(
-            "expected a network that returns a tensor with a row for each input", parameter="model"
-        )
-    labels = label_entry(value)
-    is_regression = isinstance(labels, Tensor) and labels.is_floating_point()
-    are_logits = (named is not None or (tensor.ndim == 2 and not is_regression)) and tensor.shape[-1] > 1
-    mask = value.get("attention_mask") if isinstance(value, Mapping) else None
-    if tensor.ndim == 3 and isinstance(mask, Tensor) and mask.shape == tensor.shape[:2]:
-        tensor = tensor[mask.to(tensor.device).bool()]
-    if not are_logits:
-        return tensor.reshape(len(tensor), -1).float(), False
-    if tensor.ndim == 4:
-        tensor = tensor.movedim(1, -1)
-    rows = tensor.flatten(0, -2).float()
-    return (rows.clamp_min(1e-30).log() if are_probabilities(rows) else rows), True
-
-
-def check_finite(value: Any, parameter: str = "data") -> None:
-    """Refuse inputs that are NaN or infinite."""
-    for tensor in tensors_in(value):
-        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise InputError("some inputs are NaN or infinite; remove them", parameter=parameter)
 
 
 def _positions(tensor: Tensor, axis: int, mask: Tensor | None) -> Tensor:
