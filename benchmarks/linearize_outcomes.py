@@ -163,14 +163,17 @@ def recovery() -> list[str]:
             replaced = int(run["elements"][0] - run["elements"][-1])
             facts: Row = {"network": run["network"], "chosen by": run["criterion"], "elements": replaced}
             rows.append(facts | _training(run))
-    affinity, greedy = (_found(f"recovery-resnet20-{name}-10") for name in ("affinity", "greedy-kl"))
+    affinity, greedy, chance = (
+        _found(f"recovery-resnet20-{name}-10") for name in ("affinity", "greedy-kl", "random0")
+    )
     return [
         "## Recovered\n",
         "**After training it matters less what chose the sites**: half of ResNet-20's ReLUs, chosen by "
         f"affinity, have {percent(affinity['without training'])} without training and "
         f"{percent(affinity['recovered']['5'])} after five epochs; chosen by `greedy-kl`, "
-        f"{percent(greedy['without training'])} and {percent(greedy['recovered']['5'])} (one training each, "
-        "95 % intervals of 0.6 points either way).\n",
+        f"{percent(greedy['without training'])} and {percent(greedy['recovered']['5'])}; at random, "
+        f"{percent(chance['without training'])} and {percent(chance['recovered']['5'])} (one training each, "
+        "95 % intervals of about 0.6 points either way).\n",
         "Sites are replaced at once, and the network is then trained with `recover` on shifted and mirrored "
         "training images, under bfloat16 autocast. The accuracy is measured on the 9000 test images that "
         "`linearize` was not developed with. Five trainings of ResNet-56 had been scored on them before: two "
