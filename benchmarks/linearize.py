@@ -3,7 +3,7 @@
     python -m benchmarks.linearize costs resnet20 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize together resnet20 --weights FOLDER… --data FOLDER --record
     python -m benchmarks.linearize greedy resnet56 --weights FOLDER… --data FOLDER --device cuda --record
-    python -m benchmarks.linearize costs smollm2 --text code --calibration 256 --test 96 --counts 3 6 9 …
+    python -m benchmarks.linearize greedy smollm2 --text code --calibration 128 --test 96 --counts 3 6 9 …
 
 Lines are fitted, and criteria computed, on training images. `fisher` was chosen among nine criteria by
 gradients on training images of ResNet-20; the other networks had no part in it. `quick-kl` was made after

@@ -172,8 +172,8 @@ def recovery() -> list[str]:
         f"affinity, have {percent(affinity['without training'])} without training and "
         f"{percent(affinity['recovered']['5'])} after five epochs; chosen by `greedy-kl`, "
         f"{percent(greedy['without training'])} and {percent(greedy['recovered']['5'])}; at random, "
-        f"{percent(chance['without training'])} and {percent(chance['recovered']['5'])} (one training each, "
-        "95 % intervals of about 0.6 points either way).\n",
+        f"{percent(chance['without training'])} and {percent(chance['recovered']['5'])} (one training "
+        "each; the 95 % interval after it is about 0.6 points either way).\n",
         "Sites are replaced at once, and the network is then trained with `recover` on shifted and mirrored "
         "training images, under bfloat16 autocast. The accuracy is measured on the 9000 test images that "
         "`linearize` was not developed with. Five trainings of ResNet-56 had been scored on them before: two "

@@ -247,7 +247,7 @@ def page() -> str:
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
         "the original network. Written by `python -m benchmarks.linearize_page` from [records](#records), "
-        "each with the command that makes it.\n",
+        "each with the command that made it at its commit.\n",
         "![Rank correlation of each criterion with the measured divergence: a point for each network]"
         "(images/linearize.svg)\n",
         *goals(records),

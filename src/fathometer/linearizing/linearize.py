@@ -301,7 +301,7 @@ def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> N
 def _check_runs(network: nn.Module, value: Any, device: torch.device) -> None:
     """Refuse a network that fails with its maps in place, for example because it runs all its modules."""
     try:
-        with torch.no_grad(), evaluating(network):
+        with torch.no_grad():
             forward(network, slice_inputs(value, 0, _SEARCH_INPUTS, input_count(value)), device)
     except ForwardError as error:
         raise InputError(
