@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from benchmarks.linearize_criteria import field_criteria, fisher_costs, stream_c
 from benchmarks.networks import (
     BLOCKS,
     DEVELOPMENT_IMAGES,
+    EMBEDDINGS,
     IMAGENET,
     LANGUAGE_MODELS,
     NAMES,
@@ -90,12 +92,12 @@ class Bench(NamedTuple):
 @contextmanager
 def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
     """Load a network, and its data."""
-    is_language = name in LANGUAGE_MODELS
-    kind: Kind = "affine" if is_language else "channel"
-    sites = "module:*.mlp" if is_language else None
+    has_mlps = name == "smollm2"
+    kind: Kind = "affine" if has_mlps else "channel"
+    sites = "module:*.mlp" if has_mlps else None
     model = loaded(options, name)
     calibration, test = options.calibration, options.test
-    if is_language:
+    if name in LANGUAGE_MODELS:
         found = blocks(options, model, options.text, calibration + test)
         batches, tested = found[: calibration // BLOCKS], found[calibration // BLOCKS :]
     elif name in IMAGENET:  # all at hand are training images of one set: others than those of the fit
@@ -107,6 +109,8 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
         tested = cifar(options, name, "test", test, start=DEVELOPMENT_IMAGES)
     if len(batches) * input_count(batches[0]) < calibration or len(tested) * input_count(tested[0]) < test:
         raise SystemExit(f"{name}: there are fewer than {calibration} and {test} inputs")
+    if name in EMBEDDINGS and name in IMAGENET:  # a matrix would count as logits
+        batches, tested = (with_own_outputs(model.module, part) for part in (batches, tested))
     with prepared(model, batches, replacement=kind, sites=sites) as (device, network, replacer):
         trial = Trial(network, batches, batches, device)
         held_out = Trial(network, tested, tested, device)
@@ -115,12 +119,21 @@ def bench(options: argparse.Namespace, name: str) -> Iterator[Bench]:
         yield Bench(network, replacer.slots, trial, held_out, choice, kind)
 
 
+@torch.no_grad()
+def with_own_outputs(network: nn.Module, batches: Sequence[Any]) -> list[Any]:
+    """Return inputs with what the network gives for them instead of labels: numbers that are no logits."""
+    device = next(network.parameters()).device
+    return [(x, network(x.to(device))) for x, _ in batches]
+
+
 def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Replace each site alone, and compare what that costs with the criteria."""
     with bench(options, name) as b:
         started, durations = time.perf_counter(), {}
         criteria: dict[str, dict[Slot, float]] = {}
         for each in ("kl", "quick-kl", "fisher", "taylor"):
+            if each == "fisher" and not b.trial.are_logits:
+                continue
             before = time.perf_counter()
             if each == "fisher":
                 criteria[each] = fisher_costs(b.trial, b.choice.maps, options.set)
@@ -131,12 +144,12 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
             "r2 of the lines": {slot: -b.choice.fits[slot].r2 for slot in b.slots},
             **field_criteria(b.trial, b.slots),
         }
-        if name not in LANGUAGE_MODELS:
+        if b.kind == "channel":
             criteria |= {gauge: b.choice.costs_by(gauge) for gauge in GAUGES}
         base = b.test.score()
         measured = {slot: score_with(b, [slot]) for slot in b.slots}
         divergence = [measured[slot].divergence for slot in b.slots]
-        lost = [quality_of(base) - quality_of(measured[slot]) for slot in b.slots]
+        lost = [quality_of(base) - quality_of(measured[slot]) for slot in b.slots if base.outcome]
         found: dict[str, Any] = {
             "sites": [slot.site.name for slot in b.slots],
             "divergence": [round(value, 6) for value in divergence],
@@ -147,7 +160,7 @@ def costs(options: argparse.Namespace, name: str) -> dict[str, Any]:
                 name: correlation(values, b.slots, divergence) for name, values in criteria.items()
             },
             "correlation with what is lost": {
-                name: correlation(values, b.slots, lost) for name, values in criteria.items()
+                name: correlation(values, b.slots, lost) for name, values in criteria.items() if lost
             },
         }
         criteria |= {f"random {seed}": b.choice.costs_by("random", seed) for seed in range(RANDOM_SEEDS)}
@@ -163,7 +176,7 @@ def together(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """
     with bench(options, name) as b:
         by_name = {slot.site.name: slot for slot in b.slots}
-        if name in LANGUAGE_MODELS:
+        if b.kind == "affine":
             costs = {slot: -b.choice.fits[slot].r2 for slot in b.slots}
             criteria = {"r2 of the lines": costs, **stream_criteria(b.trial, b.slots)}
             orders = {each: sorted(b.slots, key=lambda s: values[s]) for each, values in criteria.items()}
@@ -179,15 +192,12 @@ def together(options: argparse.Namespace, name: str) -> dict[str, Any]:
 def scores_of(b: Bench, order: Sequence[Slot], counts: Sequence[int] | None) -> dict[str, Any]:
     """Replace the first sites of an order at once, and score the network before and after it is adapted.
 
-    `recalibrated` has new running means of BatchNorm; for `after`, lines were fitted again, too. Language
-    models are not adapted, which would take hours on a CPU.
+    `recalibrated` has new running means of BatchNorm; for `after`, maps were fitted again, too.
     """
     found = {}
     for count in counts or [round(share * len(b.slots)) for share in SHARES]:
         chosen, state = order[:count], b.choice.snapshot()
         scores = found[str(count)] = {"before": rounded(score_with(b, chosen))}
-        if b.kind == "affine":
-            continue
         if b.trial.has_running_means:
             with replaced_by({slot: b.choice.maps[slot] for slot in chosen}):
                 b.trial.recalibrate()
@@ -299,7 +309,7 @@ def quality_of(score: Any) -> float:
 def rounded(score: Any) -> dict[str, float]:
     """Return a score as the record keeps it."""
     numbers = {"divergence": score.divergence, **score.outcome, "agreement": score.agreement}
-    return {name: round(float(value), 5) for name, value in numbers.items()}
+    return {name: round(float(value), 5) for name, value in numbers.items() if not math.isnan(value)}
 
 
 def main() -> None:
@@ -327,7 +337,7 @@ def main() -> None:
             found["test"] = options.test
         print(name, found.get("correlation with divergence", found), flush=True)
         if options.record:
-            suffix = f"-{options.text}" if name in LANGUAGE_MODELS else ""
+            suffix = f"-{options.text}" if name == "smollm2" else ""
             suffix += f"-set{options.set}" if options.set else ""
             suffix += "-cuda" if options.part == "folding" and options.device == "cuda" else ""
             path = RECORDS / f"{options.part}-{name}{suffix}.json"

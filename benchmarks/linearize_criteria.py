@@ -62,6 +62,8 @@ def field_criteria(trial: Trial, slots: Sequence[Slot]) -> dict[str, dict[Slot, 
         weight.requires_grad_(True)
     with torch.enable_grad(), listening(slots, note):
         for output, value in trial.outputs():
+            if not trial.are_logits:
+                continue
             logits = getattr(output, "logits", output)
             labels = value[1] if isinstance(value, tuple | list) else None
             if labels is None:
@@ -70,6 +72,8 @@ def field_criteria(trial: Trial, slots: Sequence[Slot]) -> dict[str, dict[Slot, 
                 rows, targets = logits, labels
             nn.functional.cross_entropy(rows, targets.to(rows.device, torch.long), reduction="sum").backward()
     trial.network.zero_grad(set_to_none=True)
+    if not trial.are_logits:
+        return {"on/off entropy": entropy}
     if isinstance(trial.batches[0], Mapping):
         return {"SNIP": saliency, **stream_criteria(trial, slots)}
     return {"SNIP": saliency, "on/off entropy": entropy}

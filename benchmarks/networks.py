@@ -32,8 +32,11 @@ ENLARGED = "images enlarged to 128 pixels"
 BLOCKS = 32
 """Blocks of text in a pass."""
 
-LANGUAGE_MODELS = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf"}
+LANGUAGE_MODELS = {"smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm": "model.safetensors"}
 """Files of weights by name."""
+
+EMBEDDINGS = ("clip_vit_b16", "minilm")
+"""Networks whose outputs are no logits: they are compared by their squared error."""
 
 TEXTS = {
     "documentation": (ROOT, "docs/**/*.md"),
@@ -102,7 +105,8 @@ def loaded(options: argparse.Namespace, name: str) -> LoadedModel:
     file = next((path for folder in folders for path in sorted(folder.rglob(pattern))), None)
     if file is None:
         raise SystemExit(f"{pattern} is in none of {', '.join(options.weights)}")
-    model = load_model(f"hf:{file}") if network is None else network.load(file)
+    folder = file.parent if file.name == "model.safetensors" else file
+    model = load_model(f"hf:{folder}") if network is None else network.load(file)
     model.module.to(options.device)
     return model
 
