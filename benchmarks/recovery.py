@@ -6,10 +6,11 @@
 
 With `--count`, the sites are those that `python -m benchmarks.linearize greedy` or `costs` has recorded; with
 `--budget`, the criterion chooses them (`first`: the first sites of the network). They are replaced at once,
-and the network is trained with `fathometer.recover`, under bfloat16 autocast on a GPU. The accuracy is
-measured on the test images that `linearize` was not developed with, before and after training. With
-`--held-out`, the last 5000 training images take their place and are not trained on: to choose a learning rate
-and the number of epochs.
+and the network is trained with `fathometer.recover`, under bfloat16 autocast on a GPU. With several budgets,
+the network is also trained for `--between` epochs after each but the last, and the next sites are chosen in
+the trained network. The accuracy is measured on the test images that `linearize` was not developed with,
+before and after training. With `--held-out`, the last 5000 training images take their place and are not
+trained on: to choose a learning rate and the number of epochs.
 
 Targets, stated before the first run: ResNet-56 with 27 of 55 ReLUs replaced has at least 92.9 % after at most
 20 epochs; `cifar_resnet18` (`python -m benchmarks.train_cifar`) has at least 93.5 % with 100k elements and
@@ -65,13 +66,27 @@ def accuracy(network: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> fl
     return round(float(right.float().mean()), 5)
 
 
+def train_back(
+    network: nn.Module,
+    teacher: nn.Module,
+    images: Sequence[tuple[Tensor, Tensor]],
+    options: argparse.Namespace,
+    epochs: int,
+) -> None:
+    """Train a network in place to give what its teacher gives."""
+    with torch.autocast(torch.device(options.device).type, torch.bfloat16):
+        data = Augmented(images, options.seed, options.batch)
+        recover(network, teacher, data, epochs=epochs, learning_rate=options.rate, progress=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("network", choices=CIFAR, metavar="NETWORK", help=", ".join(CIFAR))
     add_source_options(parser)
-    parser.add_argument("--budget", help="what `linearize` may replace, chosen by greedy-kl")
+    parser.add_argument("--budget", nargs="+", default=[], help="what `linearize` may replace, in steps")
+    parser.add_argument("--between", type=int, default=4, help="epochs after each budget but the last")
     parser.add_argument("--criterion", default="greedy-kl", help="what chooses the sites")
     parser.add_argument("--count", type=int, help="how many sites of that order are replaced")
     parser.add_argument("--epochs", type=int, nargs="+", default=[5, 20], help="a training for each")
@@ -89,20 +104,33 @@ def main() -> None:
         test = cifar(options, name, "test", 10_000 - DEVELOPMENT_IMAGES, start=DEVELOPMENT_IMAGES)
     model: Any = loaded(options, name).module
     model.to(memory_format=torch.channels_last)
+    steps: list[dict[str, Any]] = [{"budget": each} for each in options.budget]
+    if not steps:
+        steps = [{"sites": recorded_order(name, options.criterion)[: options.count]}]
     criterion: Any = (lambda site: site.order) if options.criterion == "first" else options.criterion
-    chosen: dict[str, Any] = {"budget": options.budget, "criterion": criterion}
-    if options.budget is None:
-        chosen = {"sites": recorded_order(name, options.criterion)[: options.count]}
-    network: Any = linearize(
-        model, train[: -(-options.calibration // 500)], samples=options.calibration, **chosen, progress=True
-    ).eval()
-    result = network.linearized
+    few = train[: -(-options.calibration // 500)]
+    network: Any = model
+    sites: list[str] = []
+    elements: list[int] = []
+    between: dict[str, float] = {}
+    for number, step in enumerate(steps):
+        if number:
+            train_back(network, model, train, options, options.between)
+            between[step["budget"]] = accuracy(network, test)
+        network = linearize(
+            network, few, samples=options.calibration, criterion=criterion, **step, progress=True
+        ).eval()
+        sites += network.linearized.replaced
+        elements += network.linearized.curve["elements"].to_list()[number > 0 :]
     found = {
         "network": name,
         "criterion": options.criterion,
-        "budget": options.budget,
-        "sites": list(result.replaced),
-        "elements": result.curve["elements"].to_list(),
+        "budget": options.budget[-1] if options.budget else None,
+        "earlier budgets": options.budget[:-1],
+        "epochs between": options.between,
+        "before each later budget": between,
+        "sites": sites,
+        "elements": elements,
         "calibration": options.calibration,
         "test": sum(len(y) for _, y in test),
         "rate": options.rate,
@@ -118,16 +146,13 @@ def main() -> None:
     for epochs in options.epochs:
         student = copy.deepcopy(network)
         started = time.perf_counter()
-        with torch.autocast(torch.device(options.device).type, torch.bfloat16):
-            images = Augmented(train, options.seed, options.batch)
-            recover(student, model, images, epochs=epochs, learning_rate=options.rate, progress=True)
+        train_back(student, model, train, options, epochs)
         found["seconds"][epochs] = round(time.perf_counter() - started)
         found["recovered"][epochs] = accuracy(student, test)
-        print(
-            name, options.criterion, options.budget or options.count, epochs, found["recovered"], flush=True
-        )
+        print(name, options.criterion, found["budget"] or options.count, found["recovered"], flush=True)
     if options.record:
-        what = f"{options.criterion}-{options.budget or options.count}".replace(" ", "")
+        what = f"{options.criterion}-{found['budget'] or options.count}".replace(" ", "")
+        what += f"-in-{len(steps)}-steps" if len(steps) > 1 else ""
         what += f"-seed{options.seed}" if options.seed else ""
         what += f"-held-out-rate{options.rate}" if options.held_out else ""
         path = RECORDS / f"recovery-{name}-{what}.json"

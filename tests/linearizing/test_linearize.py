@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any, cast
 
@@ -133,6 +133,32 @@ def test_a_linearized_network_trains_saves_its_state_and_can_be_exported() -> No
         exported = torch.export.export(found, (x[:4],)).module()
         torch.testing.assert_close(exported(x[:4]), found(x[:4]))
         assert torch.equal(copy.deepcopy(found)(x), found(x))
+
+
+@pytest.mark.parametrize(("first", "second"), [*permutations(SITES, 2)])
+def test_what_is_left_of_a_linearized_network_can_be_replaced(first: str, second: str) -> None:
+    network, x, _ = made()
+    at_once = linearize(network, x, sites=[first, second], replacement="identity")
+    once = linearize(network, x, sites=first, replacement="identity")
+    twice = linearize(once, x, sites=second, replacement="identity")
+    assert torch.equal(twice(x), at_once(x))
+    assert twice.state_dict().keys() == at_once.state_dict().keys()
+    assert result_of(twice).replaced == (second,)
+    assert len(result_of(linearize(twice, x)).sites) == 1
+    assert torch.equal(once(x), linearize(network, x, sites=first, replacement="identity")(x))
+
+
+def test_modules_are_replaced_one_call_after_the_other() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)))
+    x = torch.randn(80, 8)
+    once: Any = linearize(network, x, sites="module:0", replacement="affine")
+    fathometer.recover(once, network, x, epochs=1)
+    twice: Any = linearize(once, x, sites="module:[012]", replacement="affine", budget=1)
+    assert list(twice[0].state_dict()) == list(once[0].state_dict())
+    with torch.no_grad():
+        assert torch.equal(twice[0](x), once[0](x))
+    assert len(result_of(twice).replaced) == 1
 
 
 @pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
@@ -492,8 +518,7 @@ def test_bad_networks_are_refused() -> None:
     with pytest.raises(InputError, match="it returns a tuple"):
         linearize(nn.Sequential(nn.Sequential(Tuples()), Take(), nn.ReLU()), x, sites="module:0")
     once = linearize(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), x)
-    once(x)
-    with pytest.raises(InputError, match="has been linearized before"):
+    with pytest.raises(InputError, match="all of its activations have been replaced before"):
         linearize(once, x)
 
 

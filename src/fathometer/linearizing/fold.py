@@ -14,7 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from fathometer.errors import InputError, first_line
 from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
 from fathometer.linearizing.outputs import check_finite, forward
-from fathometer.linearizing.slots import Replacer
+from fathometer.linearizing.slots import replacer_of
 from fathometer.measuring.batches import as_tensors
 from fathometer.measuring.loop import evaluating
 
@@ -39,7 +39,7 @@ def fold(network: nn.Module, example: Any) -> fx.GraphModule:
     Raises:
         InputError: if torch.fx cannot trace the network, or if the outputs differ.
     """
-    replacer = _replacer_of(network)
+    replacer = replacer_of(network)
     if replacer is None:
         raise InputError("expected a network that `linearize` returned", parameter="network")
     if any(weight.is_floating_point() and weight.element_size() < 4 for weight in network.parameters()):
@@ -86,11 +86,6 @@ def full_precision() -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def _replacer_of(network: nn.Module) -> Replacer | None:
-    owners = (getattr(hook, "__self__", None) for hook in network._forward_pre_hooks.values())
-    return next((owner for owner in owners if isinstance(owner, Replacer)), None)
-
-
 class _Tracer(fx.Tracer):
     """Sees lines as layers, and what they replace not at all."""
 
@@ -103,7 +98,7 @@ class _Tracer(fx.Tracer):
 
 def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
     """Return the network as a graph in which every line is one node."""
-    replacer = _replacer_of(network)
+    replacer = replacer_of(network)
     assert replacer is not None
     try:
         with replacer.tracing():

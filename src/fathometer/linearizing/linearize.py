@@ -74,7 +74,8 @@ def linearize(
     come closer to the original ones.
 
     Args:
-        model: any `nn.Module`, or the result of `fathometer.models.load_model`.
+        model: any `nn.Module`, or the result of `fathometer.models.load_model`. In the result of an earlier
+            call, for example after `recover`, the calls that are left are replaced.
         data: what lines are fitted on, and costs are measured on, as for `fathometer.measure`. Use training
             data, and keep the test data for the end.
         sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
@@ -253,11 +254,6 @@ def prepared(
 ) -> Iterator[PreparedNetwork]:
     """Copy a network, in eval mode on the device, and find its calls."""
     original = unwrapped(model.module if isinstance(model, LoadedModel) else model)
-    if hasattr(original, "linearized"):
-        raise InputError(
-            "this network has been linearized before; give the original one, with all sites to replace",
-            parameter="model",
-        )
     network = copied(original)
     few = slice_inputs(batches[0], 0, _SEARCH_INPUTS, input_count(batches[0]))
     with placed(network, device) as where, evaluating(network):

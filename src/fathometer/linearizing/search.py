@@ -20,7 +20,7 @@ from fathometer.capture.passes import Frame, Pass
 from fathometer.capture.reduce import Reduced
 from fathometer.capture.sites import PARTS, SiteChoice, choose_sites, is_plain_activation
 from fathometer.errors import InputError, first_line
-from fathometer.linearizing.slots import Replacer, Slot, operator_at
+from fathometer.linearizing.slots import Replacer, Slot, operator_at, replacer_of
 
 
 class _Search(Observer):
@@ -132,6 +132,8 @@ def find_slots(
 ) -> Replacer:
     """Find the calls of a network that can be replaced, and make them slots, which change nothing yet.
 
+    Calls that have been replaced before stay so, and are not among them.
+
     Args:
         network: it is changed: hooks stay on it.
         run: makes one forward pass.
@@ -145,8 +147,10 @@ def find_slots(
     listed = [sites] if isinstance(sites, str | type) or callable(sites) else sites
     wanted = None if listed is None else _without_parts(network, run, list(listed))
     choice = choose_sites(network, wanted, activations)
-    search = _Search(network, choice)
+    search, earlier = _Search(network, choice), replacer_of(network)
     with ExitStack() as stack:
+        if earlier is not None:
+            stack.enter_context(earlier.as_written())
         stack.enter_context(eager())
         for function in choice.functions:
             stack.enter_context(intercepted(function, partial(search.on_function, function.__name__)))
@@ -155,11 +159,16 @@ def find_slots(
     choice.check_patterns(search.record.called)
     for slot in search.found.values():
         slot.is_only = slot.site.is_module and search.count_calls(slot.site) == 1
-    slots = sorted(search.found.values(), key=lambda slot: slot.site.order)
+    done = set() if earlier is None else {slot.site.name for slot in earlier.slots}
+    found = (slot for slot in search.found.values() if slot.site.name not in done)
+    slots = sorted(found, key=lambda slot: slot.site.order)
     if wanted and {slot.site.name for slot in slots}.issuperset(map(str, wanted)):
         slots = [slot for slot in slots if slot.site.name in wanted]  # names of calls, not of modules
     if not slots:
-        known = ", ".join(site.name for site in search.record.called[:8])
+        left = [site.name for site in search.record.called if site.name not in done]
+        if done and not left:
+            raise InputError("all of its activations have been replaced before", parameter="model")
+        known = ", ".join(left[:8])
         if not known:
             raise InputError(
                 "no activation is called that can be seen (those of nn.LSTM and nn.GRU are not); name "
@@ -167,7 +176,7 @@ def find_slots(
                 parameter="activations",
             )
         raise InputError(f"no call to replace; the activation calls are: {known}", parameter="sites")
-    return Replacer(network, choice, slots)
+    return Replacer(network, choice, slots, earlier)
 
 
 def _without_parts(network: nn.Module, run: Callable[[], Any], sites: list[Any]) -> list[Any]:

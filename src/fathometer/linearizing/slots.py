@@ -93,15 +93,25 @@ class Replacer(Observer):
 
     Modules whose every call is one slot run it as their `forward`. Calls of functions are seen by a function
     mode while the network runs. Each thread has a pass of its own.
+
+    Attributes:
+        slots: the calls.
     """
 
     _keeps_outputs = False
 
-    def __init__(self, model: nn.Module, choice: SiteChoice, slots: Sequence[Slot]) -> None:
+    def __init__(
+        self, model: nn.Module, choice: SiteChoice, slots: Sequence[Slot], earlier: Replacer | None = None
+    ) -> None:
         choice = replace(choice, tests=(), patterns={})  # slots are chosen; without functions it can be saved
+        self._earlier: list[Slot] = [] if earlier is None else earlier.slots
+        if earlier is not None:
+            earlier.remove()
+            choice = _joined(earlier._choice, choice)
         record = Watch(choice, None, "any", gradients=False, within_range=False)
         super().__init__(model, choice, Reduction(), record)
-        self.slots = list(slots)
+        self.slots: list[Slot] = list(slots)
+        slots = [*self._earlier, *slots]
         self._threads: dict[int, _Running] = {}
         self._functions = {
             (slot.site.module, slot.site.operator, slot.number): slot
@@ -146,14 +156,30 @@ class Replacer(Observer):
         return None if self._own is None else self._own.state
 
     def keep_only(self, slots: Sequence[Slot]) -> None:
-        """Forget all other slots, so that their calls run as they were written."""
+        """Forget all other slots but earlier ones, so that their calls run as they were written."""
+        self.remove()
+        Replacer(self._model, self._choice, [*self._earlier, *slots])
+
+    def remove(self) -> None:
+        """Let all calls run as they were written."""
         for handle in self._handles:
             handle.remove()
         for module in self._paths:
             forward = vars(module).get("forward")
             if isinstance(forward, _Forward):
                 forward.restore(module)
-        Replacer(self._model, self._choice, slots)
+
+    @contextmanager
+    def as_written(self) -> Iterator[None]:
+        """Let all calls run as they were written for a while, except modules that have become empty."""
+        replacements = {slot: slot.replacement for slot in self.slots if slot.site.kind != "module"}
+        for slot in replacements:
+            slot.replacement = None
+        try:
+            yield
+        finally:
+            for slot, replacement in replacements.items():
+                slot.replacement = replacement
 
     def __torch_function__(
         self,
@@ -262,6 +288,23 @@ class Replacer(Observer):
         del given
         frame.ignores_calls = frame.module in self._composites
         state.ignore_depth += frame.ignores_calls
+
+
+def replacer_of(network: nn.Module) -> Replacer | None:
+    """Return what runs the slots of a linearized network."""
+    owners = (getattr(hook, "__self__", None) for hook in network._forward_pre_hooks.values())
+    return next((owner for owner in owners if isinstance(owner, Replacer)), None)
+
+
+def _joined(first: SiteChoice, second: SiteChoice) -> SiteChoice:
+    """Return a choice that sees the calls of both."""
+    return replace(
+        second,
+        modules=first.modules | second.modules,
+        composites=(*first.composites, *second.composites),
+        functions=tuple({*first.functions, *second.functions}),
+        operators=first.operators | second.operators,
+    )
 
 
 class _Forward:
