@@ -104,10 +104,10 @@ def main() -> None:
         test = cifar(options, name, "test", 10_000 - DEVELOPMENT_IMAGES, start=DEVELOPMENT_IMAGES)
     model: Any = loaded(options, name).module
     model.to(memory_format=torch.channels_last)
-    steps: list[dict[str, Any]] = [{"budget": each} for each in options.budget]
+    criterion: Any = (lambda site: site.order) if options.criterion == "first" else options.criterion
+    steps: list[dict[str, Any]] = [{"budget": each, "criterion": criterion} for each in options.budget]
     if not steps:
         steps = [{"sites": recorded_order(name, options.criterion)[: options.count]}]
-    criterion: Any = (lambda site: site.order) if options.criterion == "first" else options.criterion
     few = train[: -(-options.calibration // 500)]
     network: Any = model
     sites: list[str] = []
@@ -117,9 +117,7 @@ def main() -> None:
         if number:
             train_back(network, model, train, options, options.between)
             between[step["budget"]] = accuracy(network, test)
-        network = linearize(
-            network, few, samples=options.calibration, criterion=criterion, **step, progress=True
-        ).eval()
+        network = linearize(network, few, samples=options.calibration, **step, progress=True).eval()
         sites += network.linearized.replaced
         elements += network.linearized.curve["elements"].to_list()[number > 0 :]
     found = {
