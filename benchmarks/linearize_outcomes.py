@@ -11,14 +11,19 @@ from benchmarks.networks import TEXTS
 from benchmarks.records import FOLDER, Row, markdown_table
 
 TARGET, ACCURACY, RECOVERED, EPOCHS = 0.90, 0.85, 0.929, 20
-BUDGETS = {"100k elements": 0.935, "50k elements": 0.923}
+BUDGETS = {
+    ("100k elements", ""): 0.935,
+    ("100k elements", "-in-4-steps"): 0.935,
+    ("50k elements", ""): 0.923,
+    ("50k elements", "-in-5-steps"): 0.923,
+}
 OF_DIVERGENCE, OF_LOSS = "correlation with divergence", "correlation with what is lost"
+CEILING = "divergence on the test images"
 DEVELOPED_ON = {"quick-kl": ("resnet20", "resnet32", "resnet56", "vgg16"), "fisher": ("resnet20",)}
 """Networks on whose training images a criterion was chosen among others."""
 OTHER_CPU = "not on 2 cores of an AMD EPYC: 1.11 of the time before folding (record at commit e4f9c49)"
 FIRST_RUN = "missed in the first run, with 2048 tokens"
 GREEDY, COUNTS = "greedy-kl", ("3", "6", "9")
-SAME_TEXT = 1e-3  # relative difference of the perplexity on a CPU and a GPU
 RIVALS = {
     "block influence": "block influence",
     "cosine of the MLP": "cosine of the MLP",
@@ -65,38 +70,39 @@ def goals(records: dict[str, Any]) -> list[str]:
     for criterion, developed in DEVELOPED_ON.items():
         for of, what in ((OF_DIVERGENCE, "divergence"), (OF_LOSS, "lost accuracy")):
             found = correlations_of(criterion, records, of)
-            others = [value for name, value in found.items() if name not in developed]
-            median = statistics.median(others)
+            others = {name: value for name, value in found.items() if name not in developed}
+            median = statistics.median(others.values())
             target = f"`{criterion}`: median rank correlation with the {what} of at least {TARGET}"
             why = f"over {len(others)} networks, without {', '.join(developed)}, with which it was developed"
+            if of == OF_LOSS:
+                known = [value for n, value in correlations_of(CEILING, records, of).items() if n in others]
+                why += f"; the {CEILING} itself reaches {statistics.median(known):.3f}"
             add(target, f"{median:.3f}", met(median >= TARGET), why)
     quick, fisher = (correlations_of(name, records) for name in ("quick-kl", "fisher"))
-    low, rival = min(quick.values()), min(fisher[name] for name in quick)
+    low, rival = min(quick.values()), min(fisher[name] for name in quick if name in fisher)
     target = "`quick-kl`: the lowest rank correlation with the divergence above that of `fisher`"
-    add(target, f"{low:.3f}, {rival:.3f}", met(low > rival), f"of {len(quick)} networks")
+    add(target, f"{low:.3f}, {rival:.3f}", met(low > rival), f"of {len(quick)} and {len(fisher)} networks")
     run = _found("recovery-resnet56-greedy-kl-27")
     start, end = run["without training"], run["recovered"][str(EPOCHS)]
     target = f"ResNet-56, 27 of 55 ReLUs replaced without training: at least {ACCURACY:.0%}"
     add(target, *decided(start, ACCURACY, run["test"]))
     target = f"the same after at most {EPOCHS} epochs: at least {RECOVERED:.1%}"
-    add(target, *decided(end, RECOVERED, run["test"]), "one training, and not the first on these images")
-    for budget, accuracy in BUDGETS.items():
-        run = _found(f"recovery-cifar_resnet18-greedy-kl-{budget.replace(' ', '')}")
-        target = f"ResNet-18 on CIFAR-10 with {budget}: at least {accuracy:.1%}"
+    add(target, *decided(end, RECOVERED, run["test"]), "one training, the seventh on these images")
+    for (budget, steps), accuracy in BUDGETS.items():
+        run = _found(f"recovery-cifar_resnet18-greedy-kl-{budget.replace(' ', '')}{steps}")
+        target = f"ResNet-18 on CIFAR-10 with {budget}{' in steps' if steps else ''}: at least {accuracy:.1%}"
         value = list(run["recovered"].values())[-1]
         why = f"whole sites are chosen, so that {len(_kept(run))} of 17 stay non-linear"
         add(target, *decided(value, accuracy, run["test"]), why)
     lowest, text = min((_found(f"costs-smollm2-{text}")[OF_DIVERGENCE]["kl"], text) for text in TEXTS)
     target = f"SmolLM2: predicted cost of each MLP, rank correlation of at least {TARGET} on three texts"
     add(target, f"`kl`: {lowest:.3f} or more", met(lowest >= TARGET), f"lowest on {text}; {FIRST_RUN}")
-    counts = {
-        "greedy-kl, fitted again": count_lowest(fitted_again()),
-        "as they are": count_lowest(as_they_are("perplexity")),
-    }
-    closer = count_lowest(as_they_are("divergence"))
+    states = {"as they are": "before", "fitted again": "after"}
+    counts = {name: count_lowest(mlps("perplexity", state)) for name, state in states.items()}
+    closer = count_lowest(mlps("divergence", "before"))
     target = "SmolLM2: a lower perplexity with 3, 6 and 9 MLPs replaced than by block influence, cosine or R²"
-    reached = ", ".join(f"{name}: {count} of 9" for name, count in counts.items())
-    why = f"the divergence from the original network, by which it chooses, is the lowest in {closer} of 9"
+    reached = ", ".join(f"maps {name}: {count} of 9" for name, count in counts.items())
+    why = f"its divergence from the original network, by which it chooses, is the lowest in {closer} of 9"
     add(target, reached, met(max(counts.values()) == 9), why)
     for device, suffix in (("CPU", ""), ("GPU", "-cuda")):
         found = _found(f"folding-resnet56{suffix}")
@@ -109,7 +115,8 @@ def goals(records: dict[str, Any]) -> list[str]:
         "## Targets\n",
         "Written in the source of `benchmarks.linearize` and `benchmarks.recovery` before the first run of "
         "each part; that of lost accuracy was added afterwards, that of `quick-kl` after `fisher` had failed "
-        "on VGG-16. Both take as long as one forward and one backward pass.\n",
+        "on VGG-16. Both were met on lost accuracy, too, before the DenseNet, the ViT, ResNet-50, Inception "
+        "and the EfficientNets were measured (0.921 and 0.913, commit d3e3137).\n",
         markdown_table(rows),
     ]
 
@@ -154,34 +161,51 @@ def _training(run: Any) -> Row:
     }
 
 
+def trained_again() -> list[Any]:
+    """Return the trainings of networks in which a number of sites was replaced."""
+    files = sorted((FOLDER / "linearize").glob("recovery-*.json"))
+    runs = [json.loads(file.read_text("utf-8"))["found"] for file in files]
+    return [run for run in runs if run["budget"] is None]
+
+
+def after_training() -> dict[str, dict[str, float]]:
+    """Return the accuracy after the longest training, by network and by what chose the sites."""
+    found: dict[str, dict[str, float]] = {}
+    for run in trained_again():
+        found.setdefault(run["network"], {})[run["criterion"]] = list(run["recovered"].values())[-1]
+    return found
+
+
+def as_good_by_affinity() -> list[str]:
+    """Name the networks for which affinity chose at least as well as the measured divergence."""
+    return [name for name, found in after_training().items() if found["affinity"] >= found[GREEDY]]
+
+
 def recovery() -> list[str]:
     """Return the section about training after sites were replaced."""
-    files = sorted((FOLDER / "linearize").glob("recovery-*.json"))
     rows: list[Row] = []
-    for run in (json.loads(file.read_text("utf-8"))["found"] for file in files):
-        if run["budget"] is None:
-            replaced = int(run["elements"][0] - run["elements"][-1])
-            facts: Row = {"network": run["network"], "chosen by": run["criterion"], "elements": replaced}
-            rows.append(facts | _training(run))
-    affinity, greedy, chance = (
-        _found(f"recovery-resnet20-{name}-10") for name in ("affinity", "greedy-kl", "random0")
-    )
+    for run in trained_again():
+        replaced = int(run["elements"][0] - run["elements"][-1])
+        facts: Row = {"network": run["network"], "chosen by": run["criterion"], "elements": replaced}
+        rows.append(facts | _training(run))
+    after, affine = after_training(), as_good_by_affinity()
+    chance = statistics.median(found[GREEDY] - found["random 0"] for found in after.values())
     return [
         "## Recovered\n",
-        "**After training it matters less what chose the sites**: half of ResNet-20's ReLUs, chosen by "
-        f"affinity, have {percent(affinity['without training'])} without training and "
-        f"{percent(affinity['recovered']['5'])} after five epochs; chosen by `greedy-kl`, "
-        f"{percent(greedy['without training'])} and {percent(greedy['recovered']['5'])}; at random, "
-        f"{percent(chance['without training'])} and {percent(chance['recovered']['5'])} (one training "
-        "each; the 95 % interval after it is about 0.6 points either way).\n",
+        "**After training it matters little what chose the sites.** Without training, the choice by "
+        "`greedy-kl` is far better than that by affinity; after 20 epochs the choice by affinity is at least "
+        f"as good on {len(affine)} of {len(after)} networks ({', '.join(affine)}), and even a random "
+        f"choice is only {100 * chance:.1f} points below `greedy-kl` (median). It is one training each; the "
+        "95 % interval is about 0.6 points either way.\n",
         "Sites are replaced at once, and the network is then trained with `recover` on shifted and mirrored "
         "training images, under bfloat16 autocast. The accuracy is measured on the 9000 test images that "
-        "`linearize` was not developed with. Five trainings of ResNet-56 had been scored on them before: two "
+        "`linearize` was not developed with. Six trainings of ResNet-56 had been scored on them before: two "
         "epochs in bfloat16, which left 15.79% because autocast kept the weights of the first step (record "
         "at commit e21e9ea; `recover` prevents that now), one epoch in float32 (91.79%, commit 2d5d4e2), "
-        "five epochs with a lower learning rate (92.54%, commit 4bbc90a), and one run of 5 and 20 epochs as "
-        "below, whose record was lost with its machine (92.71% and 93.11%). Nothing was chosen by them but "
-        "the precision.\n",
+        "five epochs with a lower learning rate (92.54%, commit 4bbc90a), one run of 5 and 20 epochs whose "
+        "record was lost with its machine (92.71% and 93.11%), and one of 20 epochs with sites chosen on "
+        "other images (85.31% without training, 92.98% after it, commit 9e0fcf6). Nothing was chosen by "
+        "them but the precision.\n",
         markdown_table(rows),
     ]
 
@@ -193,6 +217,7 @@ def budgets() -> list[str]:
     tables: dict[bool, list[Row]] = {True: [], False: []}
     for run in sorted(runs, key=lambda run: run["elements"][-1], reverse=True):
         row: Row = {"budget": run["budget"], "elements": f"{run['elements'][-1]:,}"}
+        row["in steps of"] = ", ".join(each.split()[0] for each in run.get("earlier budgets", []))
         row |= {"chosen by": run["criterion"], "stay non-linear": ", ".join(_kept(run))}
         tables[run["held out"]].append(row | {"learning rate": run["rate"], **_training(run)})
     return [
@@ -201,49 +226,27 @@ def budgets() -> list[str]:
         f"with {runs[0]['elements'][0]:,} elements are chosen on training images, by divergence for each "
         "element; then the network is trained with `recover`. The targets are about what SNL (Cho et al., "
         "2022), which chooses single pixels, is published with. **`linearize`, which chooses whole sites, "
-        "does not reach them.**\n",
+        "does not reach them.** Where steps are given, these budgets came first, each followed by a training "
+        "of four epochs, after which the next sites were chosen in the trained network: no better within the "
+        "error.\n",
         markdown_table(tables[False]),
         "Criterion and learning rate were decided by eight epochs, measured on 5000 training images that "
-        "were held out, with an earlier training of the same network (60 epochs instead of 100; its weights "
-        "are lost). `first` replaces the first sites of the network first:\n",
+        "were held out. The original network was trained on all of them, here for 60 or for 100 epochs. "
+        "`first` replaces the first sites of the network first:\n",
         markdown_table(tables[True]),
     ]
 
 
-def as_they_are(measure: str) -> list[Row]:
-    """Return a row for each text and number of MLPs replaced, with nothing fitted again."""
+def mlps(measure: str, state: str) -> list[Row]:
+    """Return a row for each text and number of MLPs replaced, as they are or fitted again."""
     rows: list[Row] = []
     for text in TEXTS:
         found = _found(f"together-smollm2-{text}")
         for count in COUNTS:
-            row: Row = {
-                "text": text,
-                "replaced": f"{count} of 30",
-                "none": f"{found['original'][measure]:.4g}",
-            }
+            row: Row = {"text": text, "replaced": f"{count} of 30"}
+            row["none"] = f"{found['original'][measure]:.4g}"
             for name, key in {GREEDY: GREEDY, **RIVALS}.items():
-                row[name] = f"{found[key][count]['before'][measure]:.4g}"
-            rows.append(row)
-    return rows
-
-
-def fitted_again() -> list[Row]:
-    """Return a row for each text and number of MLPs replaced: what `linearize` does, and its rivals.
-
-    The rivals are those of the record with the same edition of the text.
-    """
-    rows: list[Row] = []
-    for text in TEXTS:
-        scores = _found(f"greedy-smollm2-{text}")[GREEDY]["scores"]
-        none = scores["0"]["perplexity"]
-        costs, together = _found(f"costs-smollm2-{text}"), _found(f"together-smollm2-{text}")
-        editions = ((costs["original"], costs["together"]), (together["original"], together))
-        rivals = next(each for start, each in editions if abs(start["perplexity"] / none - 1) < SAME_TEXT)
-        for count in COUNTS:
-            row: Row = {"text": text, "replaced": f"{count} of 30", "none": f"{none:.4g}"}
-            row[GREEDY] = f"{scores[count]['perplexity']:.4g}"
-            for name, key in RIVALS.items():
-                row[name] = f"{rivals[key][count]['before']['perplexity']:.4g}"
+                row[name] = f"{found[key][count][state][measure]:.4g}"
             rows.append(row)
     return rows
 
@@ -290,12 +293,9 @@ def language() -> list[str]:
         f"{_costliest()} How many tokens are used matters: with "
         "2048 tokens for the fit, `kl` reached 0.81 to 0.93 (records at commit a0ace75, one other text).\n",
         f"Perplexity with several MLPs replaced. `{GREEDY}` measures the divergence of the others again "
-        "after each MLP, and fits the maps again, as `linearize` does it; the rivals choose once, and their "
-        "maps stay as they are:\n",
-        markdown_table(fitted_again()),
-        "The same with all maps as they are, so that only the choice differs. Texts have changed from record "
-        "to record: documentation and code with this repository, Python's reference with its version.\n",
-        markdown_table(as_they_are("perplexity")),
-        "The ridge of these maps was 0.001 of the mean variance of the features. It is now that of the "
-        "variance of each feature, which has not been measured on SmolLM2.\n",
+        "after each MLP; its rivals choose once. Maps stay as they are, so that only the choice differs:\n",
+        markdown_table(mlps("perplexity", "before")),
+        "The same with all maps fitted again, one after the other, as `linearize` does it, which helps "
+        "only where the choice was bad:\n",
+        markdown_table(mlps("perplexity", "after")),
     ]

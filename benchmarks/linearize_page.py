@@ -6,14 +6,18 @@ python -m benchmarks.linearize_page
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.linearize import SHOWN
+from scipy.stats import spearmanr
+
+from benchmarks.linearize import RECORDS, SHOWN
 from benchmarks.linearize_outcomes import (
+    CEILING,
     OF_DIVERGENCE,
     OF_LOSS,
     TARGET,
+    after_training,
+    as_good_by_affinity,
     budgets,
     correlations_of,
     folding,
@@ -22,30 +26,32 @@ from benchmarks.linearize_outcomes import (
     record,
     recovery,
 )
-from benchmarks.networks import CIFAR, IMAGENET
-from benchmarks.records import FOLDER, ROOT, Row, markdown_table
+from benchmarks.networks import CIFAR, EMBEDDINGS, IMAGENET
+from benchmarks.records import ROOT, Row, markdown_table
 from fathometer.report import BLUE, DARK, GREY, ORANGE, column_figure, for_print, legend_above, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE, PICTURE = ROOT / "docs" / "linearize.md", ROOT / "docs" / "images" / "linearize.svg"
-DEVELOPED = "with which `linearize` was developed"
+NETWORKS = (*CIFAR, *IMAGENET, "minilm")
+STATES = {"before": "as they are", "recalibrated": "BatchNorm recalibrated", "after": "fitted again"}
+"""States of a network with several replaced sites, as records and tables name them."""
 CRITERIA = (
+    CEILING,
     *("kl", "quick-kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines"),
     *("nonnegativity_energy", "on/off entropy", "SNIP"),
 )
 
 
 def measured() -> dict[str, Any]:
-    """Return the records of networks for images."""
-    found = {name: record(f"costs-{name}") for name in (*CIFAR, *IMAGENET)}
-    return {name: each for name, each in found.items() if each is not None}
-
-
-def has_development_images(each: Any) -> bool:
-    """Tell whether a record is from before commit 3b5f525, which left these test images out."""
-    return str(each["date"]) < "2026-11-19"
+    """Return the records of networks with activations, by name."""
+    found = {name: record(f"costs-{name}") for name in NETWORKS}
+    known = {name: each for name, each in found.items() if each is not None}
+    for each in (each["found"] for each in known.values()):
+        if each["lost"]:
+            each[OF_LOSS][CEILING] = round(float(spearmanr(each["divergence"], each["lost"])[0]), 3)
+    return known
 
 
 def medians(records: dict[str, Any], of: str) -> dict[str, float]:
@@ -57,6 +63,7 @@ def medians(records: dict[str, Any], of: str) -> dict[str, float]:
 
 def correlations(records: dict[str, Any], of: str) -> str:
     """Return a table with a row for each network, and the medians in the last one."""
+    records = {name: each for name, each in records.items() if each["found"][of]}
     order = medians(records, of)
     found = {criterion: correlations_of(criterion, records, of) for criterion in order}
     rows: list[Row] = []
@@ -73,36 +80,51 @@ def correlations(records: dict[str, Any], of: str) -> str:
 
 def several_at_once(records: dict[str, Any]) -> list[str]:
     """Return the section about several sites that are replaced at the same time."""
+    shares = ("10 %", "25 %", "50 %")
+    runs = {name: each["found"] for name in records if (each := record(f"together-{name}")) is not None}
+    names = (*SHOWN, "random, median of 3")
+    lost: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: list[Row] = []
-    for name, each in records.items():
-        found = record(f"together-{name}")
-        together = each["found"].get("together", {"kl": {}}) if found is None else found["found"]
-        for count in together["kl"]:
-            runs = {criterion: [together[criterion][count]] for criterion in SHOWN if criterion in together}
-            runs["random, median of 3"] = [together[f"random {seed}"][count] for seed in range(3)]
-            row: Row = {"network": name, "sites": f"{count} of {len(each['found']['sites'])}"}
-            for criterion, scores in runs.items():
-                values = (statistics.median(s[when]["accuracy"] for s in scores) for when in scores[0])
-                row[criterion] = " / ".join(f"{100 * value:.1f}" for value in values)
-            rows.append(row)
+    for name, run in runs.items():
+        row: Row = {"network": name, "none": f"{100 * run['original']['accuracy']:.1f}"}
+        for criterion in names:
+            seeds = [criterion] if criterion in run else [f"random {seed}" for seed in range(3)]
+            cells = []
+            for share, count in zip(shares, run["kl"], strict=True):
+                for state in run["kl"][count]:
+                    value = statistics.median(run[seed][count][state]["accuracy"] for seed in seeds)
+                    of_state = lost.setdefault((share, state), {each: [] for each in names})
+                    of_state[criterion].append(run["original"]["accuracy"] - value)
+                cells.append(f"{100 * value:.1f}")
+            row[criterion] = " / ".join(cells)
+        rows.append(row)
+    summary: list[Row] = [
+        {
+            "replaced": share,
+            "then": STATES[state],
+            **{name: f"{100 * statistics.median(values):.1f}" for name, values in by_criterion.items()},
+        }
+        for (share, state), by_criterion in lost.items()
+    ]
     return [
         "## Several at once\n",
-        "Accuracy in percent on test images with 10, 25 and 50 % of the sites replaced at once, in the order "
-        "of a criterion: as they are / with BatchNorm recalibrated / with lines that were fitted again and "
-        "BatchNorm recalibrated. There is no training.\n",
+        f"Points of accuracy that are lost on test images, medians over {len(runs)} networks, with 10, 25 "
+        "and 50 % of the sites replaced at once in the order of a criterion. There is no training. "
+        "`fitted again` is what `linearize` does: lines are fitted again and BatchNorm is recalibrated, "
+        "where that brings the outputs closer to the original ones; recalibration alone "
+        "is measured on networks with BatchNorm.\n",
+        markdown_table(summary),
+        "The accuracy in percent of each network, fitted again, with 10, 25 and 50 % replaced:\n",
         markdown_table(rows),
     ]
 
 
-def greedy_choice() -> list[str]:
+def greedy_choice(records: dict[str, Any]) -> list[str]:
     """Return the section about choices that are made again after each step."""
     rows: list[Row] = []
-    old = []
-    for name in CIFAR:
+    for name in records:
         if (each := record(f"greedy-{name}")) is None:
             continue
-        if has_development_images(each):
-            old.append(name)
         for criterion, run in each["found"].items():
             if isinstance(run, dict):
                 first, *others = ((count, 100 * s["accuracy"]) for count, s in run["scores"].items())
@@ -112,13 +134,12 @@ def greedy_choice() -> list[str]:
                 }
                 row: Row = {"network": name, "criterion": criterion, "original": f"{first[1]:.1f}"}
                 rows.append({**row, **cells, "seconds": run["seconds"], **sizes_of(each)})
-    development = f" Those of {', '.join(old)} are the ones {DEVELOPED}." if old else ""
     return [
         "## Measured again after each step\n",
         "Accuracy in percent on test images with about 10, 25 and 50 % of the sites replaced; the criterion "
-        f"sees training images only.{development} `greedy-quick-kl`, which measures on few inputs, is not in "
-        "the library: with half of the sites replaced it is never better. The target for ResNet-56 is "
-        "decided on the other test images, [below](#recovered).\n",
+        "sees training images only. `greedy-quick-kl`, which measures on few inputs, is not in the library: "
+        "with half of the sites replaced it is never better. Seconds are of different machines, on a GPU "
+        "beside other programs.\n",
         markdown_table(rows),
     ]
 
@@ -156,39 +177,39 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
 
 def missing(records: dict[str, Any]) -> list[str]:
     """List what was planned and has no record."""
-    greedy = {name: record(f"greedy-{name}") for name in records}
-    recovered = {path.stem.split("-")[1] for path in (FOLDER / "linearize").glob("recovery-*.json")}
+    images = [name for name in records if name not in EMBEDDINGS]
+    recovered = {path.stem.split("-")[1] for path in RECORDS.glob("recovery-*.json")}
     names = {
-        "any criterion": [name for name in (*CIFAR, *IMAGENET) if name not in records],
+        "any criterion": [name for name in NETWORKS if name not in records],
         "`quick-kl`": [name for name in records if name not in correlations_of("quick-kl", records)],
-        "several sites at once": [
-            n
-            for n, each in records.items()
-            if "together" not in each["found"] and record(f"together-{n}") is None
-        ],
-        "the choice after each step": [name for name, each in greedy.items() if each is None],
+        "several sites at once": [n for n in images if record(f"together-{n}") is None],
+        "the choice after each step": [n for n in images if record(f"greedy-{n}") is None],
         "other calibration images and seeds": [n for n in records if record(f"costs-{n}-set1") is None],
         "recovery": [name for name in CIFAR if name not in recovered],
     }
     lines = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
     lines += [
         "other seeds and calibration sets for SmolLM2, and the replacement of whole blocks",
-        "MiniLM: its six activations are too few for a rank correlation; AlexNet and VGG-16 of ImageNet: "
-        "weights without a classifier",
+        "AlexNet and VGG-16 of ImageNet: weights without a classifier",
     ]
     return ["## Not measured\n", "".join(f"- {line}\n" for line in lines)]
 
 
 def _duration(records: dict[str, Any]) -> str:
-    """Say how long `quick-kl` took, compared with a forward and a backward pass."""
-    times = [found.get("seconds of criteria") for found in (each["found"] for each in records.values())]
-    ratios = [each["quick-kl"] / each["fisher"] for each in times if each]
-    if not ratios:
-        return ""
-    low, high = min(ratios), max(ratios)
+    """Say how long `quick-kl` took on a CPU and on a GPU, compared with a forward and a backward pass."""
+    ratios: dict[str, list[float]] = {"CPU": [], "GPU": []}
+    for each in records.values():
+        times = each["found"].get("seconds of criteria", {})
+        if "fisher" in times:
+            where = "GPU" if each["machine"].startswith("cuda") else "CPU"
+            ratios[where].append(times["quick-kl"] / times["fisher"])
+    parts = [
+        f"{min(values):.2f} to {max(values):.2f} on a {where} ({len(values)} networks)"
+        for where, values in ratios.items()
+    ]
     return (
-        f" (`quick-kl` {low:.2f} to {high:.2f} of the time of `fisher`, {len(ratios)} networks; it uses at "
-        "least 16 inputs, which takes longer with many sites and few inputs)"
+        f"Its time was that of `fisher` times {' and '.join(parts)}: it uses at least 16 inputs for each "
+        "site, and on a GPU a pass of few inputs takes as long as one of many."
     )
 
 
@@ -218,56 +239,60 @@ def draw(records: dict[str, Any]) -> Figure:
 def page() -> str:
     """Return the text of the page."""
     records = measured()
-    by_divergence, by_loss = medians(records, OF_DIVERGENCE), medians(records, OF_LOSS)
-    quick, fisher = (correlations_of(name, records) for name in ("quick-kl", "fisher"))
+    by_divergence = medians(records, OF_DIVERGENCE)
+    quick, fisher, affinity = (correlations_of(name, records) for name in ("quick-kl", "fisher", "affinity"))
+    worst, best = (choose(affinity, key=lambda name: affinity[name]) for choose in (min, max))
+    embeddings = " and ".join(name for name in records if name in EMBEDDINGS)
     below = {
         criterion: ", ".join(f"{name} ({value:.2f})" for name, value in found.items() if value < TARGET)
         for criterion, found in (("quick-kl", quick), ("fisher", fisher))
     }
-    old = [name for name, each in records.items() if name in CIFAR and has_development_images(each)]
-    developed = f". The test images of {', '.join(old)} are those {DEVELOPED}" if old else ""
     deepest = max(records.values(), key=lambda each: len(each["found"]["sites"]))["found"]
     few = sum(abs(value) * deepest["test"] < 1.5 for value in deepest["lost"])
     parts = [
         "# What an activation is worth\n",
         "**The affinity score is not the best guide to which activations can be removed.** Its rank "
         "correlation with the divergence that a replacement causes has a median of "
-        f"{by_divergence['affinity']:.2f} over {len(records)} networks; that of plain R² is "
-        f"{by_divergence['r2 of the lines']:.2f}. In the time of one forward and one backward pass, "
-        "`quick-kl`, which measures the divergence on the few inputs that the network is least certain of, "
-        f"reaches {by_divergence['quick-kl']:.2f} (from {min(quick.values()):.2f} to "
-        f"{max(quick.values()):.2f}, {len(quick)} networks), and `fisher`, an estimate by gradients, "
-        f"{by_divergence['fisher']:.2f} (from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}). "
-        f"The divergence measured on all training images reaches {by_divergence['kl']:.2f}. With the "
-        "accuracy that is lost instead of the divergence, the medians are: affinity "
-        f"{by_loss['affinity']:.2f}, R² {by_loss['r2 of the lines']:.2f}, `quick-kl` "
-        f"{by_loss['quick-kl']:.2f}, `fisher` {by_loss['fisher']:.2f}, `kl` {by_loss['kl']:.2f}. A score of "
-        "one site knows how linear the activation is, not how much the outputs depend on it. If the network "
-        "is trained after the replacement, the choice by affinity [may be as good](#recovered).\n",
+        f"{by_divergence['affinity']:.2f} over {len(records)} networks, from {affinity[worst]:.2f} ({worst}, "
+        f"where the most linear activations cost most) to {affinity[best]:.2f} ({best}); that of plain R² is "
+        f"{by_divergence['r2 of the lines']:.2f}. A score of one site knows how linear the activation is, "
+        "not how much the outputs depend on it.\n",
+        f"What does: the divergence measured on training images ({by_divergence['kl']:.2f}, a pass for each "
+        "site); `quick-kl`, the same on the few inputs that the network is least certain of "
+        f"({by_divergence['quick-kl']:.2f}, from {min(quick.values()):.2f} to {max(quick.values()):.2f}); "
+        "and `fisher`, an estimate by one forward and one backward pass "
+        f"({by_divergence['fisher']:.2f}, from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}).\n",
+        "If the network is trained for 20 epochs after the replacement, the choice by affinity "
+        f"[is as good](#recovered) on {len(as_good_by_affinity())} of {len(after_training())} networks.\n",
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
-        "the original network. Written by `python -m benchmarks.linearize_page` from [records](#records), "
-        "each with the command that made it at its commit.\n",
+        "the original network. Written by `python -m benchmarks.linearize_page` from "
+        f"[{len(list(RECORDS.glob('*.json')))} records](../benchmarks/records/linearize), each with its "
+        "command, commit, date and machine. The commands are those of `benchmarks.linearize` and "
+        "`benchmarks.recovery`, for example "
+        f"`{records['resnet32']['command']}`.\n",
         "![Rank correlation of each criterion with the measured divergence: a point for each network]"
         "(images/linearize.svg)\n",
         *goals(records),
         "## Rank correlation with the measured cost\n",
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
-        "images. `kl` needs a forward pass for each site; `quick-kl`, `fisher`, `taylor` and SNIP take as "
-        "long as one forward and one backward pass"
-        f"{_duration(records)}, the others as one forward pass. `fisher` is in this benchmark only. "
+        "images. `kl` needs a forward pass for each site; `fisher`, `taylor` and SNIP one forward and one "
+        "backward pass; the others one forward pass. `quick-kl` runs as many inputs as a forward and a "
+        f"backward pass, in many small passes. {_duration(records)} `fisher` is in this benchmark only. "
         "Criteria by which linear sites come first are negated, so that a positive correlation "
         "always means a useful criterion. "
         f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
-        f"{below['fisher']}{developed}. The ImageNet networks are measured "
-        "on sample images that they were probably trained on, others than those of the fit.\n",
+        f"{below['fisher']}. The ImageNet networks are measured "
+        "on sample images that they were probably trained on, others than those of the fit. "
+        f"{embeddings} give embeddings, which are compared by their squared error.\n",
         correlations(records, OF_DIVERGENCE),
         "With the accuracy that is lost instead of the divergence. That is coarse: at "
         f"{few} of {len(deepest['sites'])} sites of the deepest network, the number of images that are "
-        "right changes by at most one.\n",
+        f"right changes by at most one. `{CEILING}`, which no criterion can know, is how well the measured "
+        "divergence itself agrees with the accuracy that is lost on the same images.\n",
         correlations(records, OF_LOSS),
         *several_at_once(records),
-        *greedy_choice(),
+        *greedy_choice(records),
         *calibration_sets(records),
         *recovery(),
         *budgets(),
@@ -275,22 +300,7 @@ def page() -> str:
         *language(),
         *missing(records),
     ]
-    parts += ["## Records\n", markdown_table(list(origins()))]
     return "\n".join(parts)
-
-
-def origins() -> Iterator[Row]:
-    """Yield a row for each record: how it came about."""
-    for file in sorted((FOLDER / "linearize").glob("*.json")):
-        each = record(file.stem)
-        yield {
-            "record": file.stem,
-            "command": f"`{each['command']}`",
-            "commit": each["commit"],
-            "date": each["date"][:10],
-            "machine": each["machine"],
-            "torch": each["versions"]["torch"],
-        }
 
 
 def main() -> None:
