@@ -59,12 +59,12 @@ from benchmarks.networks import (
 from benchmarks.records import FOLDER, add_record_option, write_record
 from fathometer.data import open_data
 from fathometer.linearizing.budget import Budget
-from fathometer.linearizing.choose import Choice, replaced_by
+from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.fold import fold, full_precision
 from fathometer.linearizing.journal import Journal
 from fathometer.linearizing.linearize import linearize, prepared
 from fathometer.linearizing.maps import Kind
-from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.slots import Slot, replaced_by
 from fathometer.linearizing.trial import Score, Trial
 from fathometer.measuring.batches import input_count
 from fathometer.results.provenance import Provenance

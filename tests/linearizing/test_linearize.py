@@ -158,7 +158,58 @@ def test_modules_are_replaced_one_call_after_the_other() -> None:
     assert list(twice[0].state_dict()) == list(once[0].state_dict())
     with torch.no_grad():
         assert torch.equal(twice[0](x), once[0](x))
-    assert len(result_of(twice).replaced) == 1
+    assert [site.name for site in result_of(twice).sites] == ["1", "2"]
+    chosen = {f"module:{site}" for site in ("0", *result_of(twice).replaced)}
+    at_once = linearize(network, x, sites=chosen, replacement="affine")
+    assert at_once.state_dict().keys() == twice.state_dict().keys()
+    inner = linearize(network, x, sites="1.1")
+    with pytest.raises(InputError, match=r"1\.1 cannot be replaced: it is inside 1, which"):
+        linearize(inner, x, sites="module:1", replacement="affine")
+
+
+def test_gauges_are_those_of_the_sites_that_are_left() -> None:
+    network, x, _ = made()
+    network.norm = nn.Identity()  # there is nothing to recalibrate
+    every = site_costs(network, x, "affinity", replacement="identity")
+    once = linearize(network, x, sites="act", replacement="identity")
+    left = site_costs(once, x, "affinity", replacement="identity")
+    assert list(left.index) == ["/relu", "act#2"]
+    assert left["affinity"]["/relu"] == every["affinity"]["/relu"]
+    by_hand: Any = copy.deepcopy(network)
+    by_hand.act = ActsTheSecondTime()
+    expected = site_costs(by_hand, x, "affinity", activations=[ActsTheSecondTime], replacement="identity")
+    assert left["affinity"]["act#2"] == pytest.approx(expected["affinity"].iloc[-1], rel=1e-5)
+
+
+class ActsTheSecondTime(nn.Module):
+    """The identity when it is called first, in each pass, then a ReLU."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return relu(x) if self.calls % 2 == 0 else x * 1
+
+
+def test_own_activations_need_not_be_named_again() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(4, 4), Squares(), nn.Linear(4, 4), Squares())
+    x = torch.randn(50, 4)
+    once = linearize(network, x, sites="1", activations=[Squares])
+    twice = linearize(once, x)
+    assert result_of(twice).replaced == ("3",)
+    assert set(once.state_dict()) < set(twice.state_dict())
+
+
+class Squares(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x.abs()
+
+
+def test_names_of_calls_stand_for_these_alone_even_if_some_are_replaced() -> None:
+    network, x, _ = made()
+    once = linearize(network, x, sites="act")
+    assert result_of(linearize(once, x, sites=["act", "/relu"])).replaced == ("/relu",)
 
 
 @pytest.mark.parametrize("kind", ["channel", "slope", "identity", "affine"])
@@ -518,7 +569,7 @@ def test_bad_networks_are_refused() -> None:
     with pytest.raises(InputError, match="it returns a tuple"):
         linearize(nn.Sequential(nn.Sequential(Tuples()), Take(), nn.ReLU()), x, sites="module:0")
     once = linearize(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), x)
-    with pytest.raises(InputError, match="all of its activations have been replaced before"):
+    with pytest.raises(InputError, match="1: already replaced"):
         linearize(once, x)
 
 

@@ -19,7 +19,7 @@ from fathometer.linearizing.budget import Budget
 from fathometer.linearizing.criteria import MEASURED, CriterionLike, gauge_costs, taylor_costs
 from fathometer.linearizing.journal import Journal, Row, Step
 from fathometer.linearizing.maps import Kind
-from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.slots import Slot, replaced_by
 from fathometer.linearizing.trial import Fit, Score, Trial
 from fathometer.progress import show_nothing
 
@@ -358,19 +358,6 @@ def divergence_with(trial: Trial, slot: Slot, replacement: nn.Module | None) -> 
     """Return the divergence of the outputs if one more site is replaced, or with None, one fewer."""
     with replaced_by({slot: replacement}):
         return trial.score().divergence
-
-
-@contextmanager
-def replaced_by(maps: Mapping[Slot, nn.Module | None]) -> Iterator[None]:
-    """Put maps in the places of sites for a while."""
-    before = {slot: slot.replacement for slot in maps}
-    for slot, each in maps.items():
-        slot.replacement = each
-    try:
-        yield
-    finally:
-        for slot, replacement in before.items():
-            slot.replacement = replacement
 
 
 def exceeds(curve: Sequence[Row], points: float) -> bool:

@@ -14,7 +14,7 @@ from fathometer.capture import Site
 from fathometer.errors import InputError, did_you_mean
 from fathometer.gauges.registry import GAUGES
 from fathometer.linearizing.outputs import rows_of
-from fathometer.linearizing.slots import Slot
+from fathometer.linearizing.slots import Slot, replacer_of
 from fathometer.linearizing.trial import Trial, listening
 from fathometer.measuring.batches import input_count, labels_of
 from fathometer.measuring.measure import measure
@@ -117,16 +117,21 @@ def gauge_costs(
     """Measure a gauge at each site, and return its values with a sign so that small ones come first."""
     name, sign = gauge.removeprefix("-"), 1.0 if smallest_first(gauge) else -1.0
     known = next((each.name for each in GAUGES.values() if name in (each.name, *each.ranges)), name)
-    sounding = measure(
-        trial.network,
-        trial.batches,
-        gauges=known,
-        activations=activations,
-        sites=[
-            f"module:{slot.site.module}" if slot.site.kind == "module" else slot.site.name for slot in maps
-        ],
-        samples=min(sum(map(input_count, trial.batches)), _MAX_SAMPLES),
-        batches=1,
-    )
+    replacer = replacer_of(trial.network)
+    replaced = [] if replacer is None else [slot for slot in replacer.slots if slot not in replacer.left]
+    # replaced calls are made, too, so that `measure` counts them
+    with listening((slot for slot in replaced if slot.site.kind != "module"), lambda *_: None):
+        sounding = measure(
+            trial.network,
+            trial.batches,
+            gauges=known,
+            activations=activations,
+            sites=[
+                f"module:{slot.site.module}" if slot.site.kind == "module" else slot.site.name
+                for slot in maps
+            ],
+            samples=min(sum(map(input_count, trial.batches)), _MAX_SAMPLES),
+            batches=1,
+        )
     values = sounding.mean(column_of(name, sounding.gauges))
     return {slot: sign * float(values.get(slot.site.name, math.nan)) for slot in maps}

@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from fathometer.errors import InputError, first_line
-from fathometer.linearizing.maps import ChannelMap, FullMap, SlopeMap
+from fathometer.linearizing.maps import MAPS, ChannelMap, FullMap, SlopeMap
 from fathometer.linearizing.outputs import check_finite, forward
 from fathometer.linearizing.slots import replacer_of
 from fathometer.measuring.batches import as_tensors
@@ -111,7 +111,7 @@ def _traced(network: nn.Module, lines: int) -> fx.GraphModule:
         ) from error
     traced = fx.GraphModule(network, graph)
     modules = dict(traced.named_modules())
-    seen = [n for n in graph.nodes if n.op == "call_module" and "linear_maps" in n.target.split(".")]
+    seen = [n for n in graph.nodes if n.op == "call_module" and MAPS in n.target.split(".")]
     if len(seen) != lines:
         raise InputError(
             f"torch.fx sees {len(seen)} of the {lines} lines, so that they cannot be folded (not those "

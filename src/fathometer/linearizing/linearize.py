@@ -22,7 +22,7 @@ from fathometer.linearizing.budget import parse_budget
 from fathometer.linearizing.choose import Choice
 from fathometer.linearizing.criteria import CriterionLike, check_criterion, smallest_first
 from fathometer.linearizing.journal import Journal
-from fathometer.linearizing.maps import Kind
+from fathometer.linearizing.maps import MAPS, Kind
 from fathometer.linearizing.outputs import forward
 from fathometer.linearizing.search import copied, find_slots
 from fathometer.linearizing.slots import Replacer, Slot
@@ -36,9 +36,6 @@ from fathometer.models import LoadedModel
 from fathometer.progress import shown
 from fathometer.results.linearized import KL, SQUARED_ERROR, Linearized
 from fathometer.results.provenance import Provenance, describe_device, now, versions
-
-MAPS = "linear_maps"
-"""The name of the child of a module that holds the maps in the place of its calls."""
 
 _CONTAINERS = nn.Sequential, nn.ModuleList, nn.ModuleDict
 
@@ -74,8 +71,9 @@ def linearize(
     come closer to the original ones.
 
     Args:
-        model: any `nn.Module`, or the result of `fathometer.models.load_model`. In the result of an earlier
-            call, for example after `recover`, the calls that are left are replaced.
+        model: any `nn.Module`, or the result of `fathometer.models.load_model`. It may be the result of an
+            earlier call, for example after `recover`: the calls that are left are replaced, and the outputs
+            are compared with those that it gives now.
         data: what lines are fitted on, and costs are measured on, as for `fathometer.measure`. Use training
             data, and keep the test data for the end.
         sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
@@ -142,7 +140,7 @@ def linearize(
                 model, batches, sites=sites, activations=activations, replacement=replacement, device=device
             )
         )
-        slots = replacer.slots
+        slots = replacer.left
         limit = parse_budget(budget, slots)
         weights, contents = hash_contents(original, data)()
         data_facts = {**describe_data(data, first_sample(batches)[0]), **contents}
@@ -223,14 +221,15 @@ def site_costs(
         )
         show = stack.enter_context(shown(progress, "sites"))
         trial = Trial(network, data, batches, where, model)
-        choice = Choice(replacer.slots, trial, trial, replacement, activations)
+        slots = replacer.left
+        choice = Choice(slots, trial, trial, replacement, activations)
         choice.fit()
         found = choice.table()[["operator", "width", "elements", "r2"]]
         for criterion in criteria:
             costs = choice.costs_by(criterion, seed, show)
             sign = 1 if smallest_first(criterion) else -1
             column = f"{criterion} (gauge)" if criterion in found else criterion
-            found[column] = [sign * costs[slot] for slot in replacer.slots]  # gauges as they are
+            found[column] = [sign * costs[slot] for slot in slots]  # gauges as they are
     return found
 
 
@@ -259,17 +258,17 @@ def prepared(
     with placed(network, device) as where, evaluating(network):
         with torch.no_grad():
             replacer = find_slots(network, lambda: forward(network, few, where), sites, activations)
+        wholes = [slot.site for slot in replacer.slots if slot.site.kind == "module"]
         for slot in replacer.slots:
             before, after = slot.widths
-            if not slot.reason and before != after and replacement != "affine":
+            is_new = slot.replacement is None
+            if is_new and not slot.reason and before != after and replacement != "affine":
                 slot.reason = (
                     f"its width changes from {before} to {after}; only replacement='affine' can do that"
                 )
-            inside = (
-                other for other in replacer.slots if slot.site.module.startswith(f"{other.site.module}.")
-            )
-            if outer := next((other for other in inside if other.site.kind == "module"), None):
-                slot.reason = f"it is inside {outer.site}, which is replaced as a whole; choose one of them"
+            outer = next((each for each in wholes if slot.site.module.startswith(f"{each.module}.")), None)
+            if outer is not None:
+                slot.reason = f"it is inside {outer}, which is replaced as a whole; choose one of them"
             if slot.reason:
                 raise InputError(f"{slot.site} cannot be replaced: {slot.reason}", parameter="sites")
         yield PreparedNetwork(where, network, replacer)
@@ -277,7 +276,7 @@ def prepared(
 
 def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> None:
     """Leave only what was chosen, with each map as a child of the module that makes the call."""
-    replacer.keep_only(chosen)
+    replacer.keep_replaced()
     emptied = {slot.site.module for slot in chosen if slot.site.kind == "module" and slot.is_only}
     for module in map(network.get_submodule, emptied):  # their weights are of no more use
         for part in (module._modules, module._parameters, module._buffers):
@@ -287,7 +286,10 @@ def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> N
         assert slot.replacement is not None
         path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}"
         if path not in emptied and _runs_its_children(paths[path]):
-            path = next(path for path, module in paths.items() if not _runs_its_children(module))
+            homes = (
+                path for path in paths if MAPS not in path.split(".") and not _runs_its_children(paths[path])
+            )
+            path = next(homes)
             key = re.sub(r"\W+", "_", slot.site.name)
         maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
         assert isinstance(maps, nn.ModuleDict)

@@ -12,6 +12,9 @@ from fathometer.errors import InputError
 Kind: TypeAlias = Literal["channel", "slope", "identity", "affine"]
 """A line for each channel, one slope for the site, the identity, or an affine map of all channels."""
 
+MAPS = "linear_maps"
+"""The name of the child of a module that holds the maps in the place of its calls."""
+
 RIDGE = 1e-3  # of an affine map, relative to the variance of each feature
 _ROUNDING = 1e-12  # of a variance, relative to the mean square
 

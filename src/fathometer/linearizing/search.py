@@ -19,8 +19,9 @@ from fathometer.capture.observer import Observer
 from fathometer.capture.passes import Frame, Pass
 from fathometer.capture.reduce import Reduced
 from fathometer.capture.sites import PARTS, SiteChoice, choose_sites, is_plain_activation
-from fathometer.errors import InputError, first_line
-from fathometer.linearizing.slots import Replacer, Slot, operator_at, replacer_of
+from fathometer.errors import InputError, first_line, join_names
+from fathometer.linearizing.maps import MAPS
+from fathometer.linearizing.slots import Replacer, Slot, operator_at, replaced_by, replacer_of
 
 
 class _Search(Observer):
@@ -146,11 +147,14 @@ def find_slots(
     """
     listed = [sites] if isinstance(sites, str | type) or callable(sites) else sites
     wanted = None if listed is None else _without_parts(network, run, list(listed))
-    choice = choose_sites(network, wanted, activations)
-    search, earlier = _Search(network, choice), replacer_of(network)
+    choice, earlier = choose_sites(network, wanted, activations), replacer_of(network)
+    replaced = [] if earlier is None else earlier.slots
+    if earlier is not None:
+        choice = earlier.merged(choice)
+    search = _Search(network, choice)
     with ExitStack() as stack:
-        if earlier is not None:
-            stack.enter_context(earlier.as_written())
+        # calls are counted as they were written; a module that was replaced as a whole may be empty
+        stack.enter_context(replaced_by({slot: None for slot in replaced if slot.site.kind != "module"}))
         stack.enter_context(eager())
         for function in choice.functions:
             stack.enter_context(intercepted(function, partial(search.on_function, function.__name__)))
@@ -159,16 +163,16 @@ def find_slots(
     choice.check_patterns(search.record.called)
     for slot in search.found.values():
         slot.is_only = slot.site.is_module and search.count_calls(slot.site) == 1
-    done = set() if earlier is None else {slot.site.name for slot in earlier.slots}
-    found = (slot for slot in search.found.values() if slot.site.name not in done)
-    slots = sorted(found, key=lambda slot: slot.site.order)
-    if wanted and {slot.site.name for slot in slots}.issuperset(map(str, wanted)):
-        slots = [slot for slot in slots if slot.site.name in wanted]  # names of calls, not of modules
+    every = sorted(search.found.values(), key=lambda slot: slot.site.order)
+    found = {slot.site.name: slot for slot in every if MAPS not in slot.site.module.split(".")}
+    if wanted and found.keys() >= set(map(str, wanted)):  # names of calls, not of modules
+        found = {name: slot for name, slot in found.items() if name in wanted}
+    done = {slot.site.name for slot in replaced}
+    slots = [slot for name, slot in found.items() if name not in done]
     if not slots:
-        left = [site.name for site in search.record.called if site.name not in done]
-        if done and not left:
-            raise InputError("all of its activations have been replaced before", parameter="model")
-        known = ", ".join(left[:8])
+        if found:
+            raise InputError(f"{join_names([*found], 3)}: already replaced", parameter="sites")
+        known = ", ".join(site.name for site in search.record.called[:8])
         if not known:
             raise InputError(
                 "no activation is called that can be seen (those of nn.LSTM and nn.GRU are not); name "
@@ -176,7 +180,9 @@ def find_slots(
                 parameter="activations",
             )
         raise InputError(f"no call to replace; the activation calls are: {known}", parameter="sites")
-    return Replacer(network, choice, slots, earlier)
+    if earlier is not None:
+        earlier.remove()
+    return Replacer(network, choice, [*replaced, *slots])
 
 
 def _without_parts(network: nn.Module, run: Callable[[], Any], sites: list[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import copy
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,18 +100,11 @@ class Replacer(Observer):
 
     _keeps_outputs = False
 
-    def __init__(
-        self, model: nn.Module, choice: SiteChoice, slots: Sequence[Slot], earlier: Replacer | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, choice: SiteChoice, slots: Sequence[Slot]) -> None:
         choice = replace(choice, tests=(), patterns={})  # slots are chosen; without functions it can be saved
-        self._earlier: list[Slot] = [] if earlier is None else earlier.slots
-        if earlier is not None:
-            earlier.remove()
-            choice = _joined(earlier._choice, choice)
         record = Watch(choice, None, "any", gradients=False, within_range=False)
         super().__init__(model, choice, Reduction(), record)
-        self.slots: list[Slot] = list(slots)
-        slots = [*self._earlier, *slots]
+        self.slots = list(slots)
         self._threads: dict[int, _Running] = {}
         self._functions = {
             (slot.site.module, slot.site.operator, slot.number): slot
@@ -155,10 +148,15 @@ class Replacer(Observer):
     def _running(self) -> Pass | None:
         return None if self._own is None else self._own.state
 
-    def keep_only(self, slots: Sequence[Slot]) -> None:
-        """Forget all other slots but earlier ones, so that their calls run as they were written."""
+    @property
+    def left(self) -> list[Slot]:
+        """The slots that have no replacement."""
+        return [slot for slot in self.slots if slot.replacement is None]
+
+    def keep_replaced(self) -> None:
+        """Forget all other slots, so that their calls run as they were written."""
         self.remove()
-        Replacer(self._model, self._choice, [*self._earlier, *slots])
+        Replacer(self._model, self._choice, [slot for slot in self.slots if slot.replacement is not None])
 
     def remove(self) -> None:
         """Let all calls run as they were written."""
@@ -169,17 +167,16 @@ class Replacer(Observer):
             if isinstance(forward, _Forward):
                 forward.restore(module)
 
-    @contextmanager
-    def as_written(self) -> Iterator[None]:
-        """Let all calls run as they were written for a while, except modules that have become empty."""
-        replacements = {slot: slot.replacement for slot in self.slots if slot.site.kind != "module"}
-        for slot in replacements:
-            slot.replacement = None
-        try:
-            yield
-        finally:
-            for slot, replacement in replacements.items():
-                slot.replacement = replacement
+    def merged(self, choice: SiteChoice) -> SiteChoice:
+        """Return a choice of further sites that also sees the calls of these slots."""
+        return replace(
+            choice,
+            modules=self._choice.modules | choice.modules,
+            composites=(*self._choice.composites, *choice.composites),
+            functions=tuple({*self._choice.functions, *choice.functions}),
+            operators=self._choice.operators | choice.operators,
+            named=self._choice.named | choice.named,
+        )
 
     def __torch_function__(
         self,
@@ -296,15 +293,17 @@ def replacer_of(network: nn.Module) -> Replacer | None:
     return next((owner for owner in owners if isinstance(owner, Replacer)), None)
 
 
-def _joined(first: SiteChoice, second: SiteChoice) -> SiteChoice:
-    """Return a choice that sees the calls of both."""
-    return replace(
-        second,
-        modules=first.modules | second.modules,
-        composites=(*first.composites, *second.composites),
-        functions=tuple({*first.functions, *second.functions}),
-        operators=first.operators | second.operators,
-    )
+@contextmanager
+def replaced_by(maps: Mapping[Slot, nn.Module | None]) -> Iterator[None]:
+    """Put maps in the places of sites for a while."""
+    before = {slot: slot.replacement for slot in maps}
+    for slot, each in maps.items():
+        slot.replacement = each
+    try:
+        yield
+    finally:
+        for slot, replacement in before.items():
+            slot.replacement = replacement
 
 
 class _Forward:
