@@ -12,10 +12,11 @@ from scipy.stats import spearmanr
 
 from benchmarks.linearize import RECORDS, SHOWN
 from benchmarks.linearize_outcomes import (
-    CEILING,
+    GREEDY,
     OF_DIVERGENCE,
     OF_LOSS,
     TARGET,
+    TEST_DIVERGENCE,
     after_training,
     as_good_by_affinity,
     budgets,
@@ -38,7 +39,7 @@ NETWORKS = (*CIFAR, *IMAGENET, "minilm")
 STATES = {"before": "as they are", "recalibrated": "BatchNorm recalibrated", "after": "fitted again"}
 """States of a network with several replaced sites, as records and tables name them."""
 CRITERIA = (
-    CEILING,
+    TEST_DIVERGENCE,
     *("kl", "quick-kl", "fisher", "taylor", "affinity", "r2_heldout", "r2 of the lines"),
     *("nonnegativity_energy", "on/off entropy", "SNIP"),
 )
@@ -46,11 +47,10 @@ CRITERIA = (
 
 def measured() -> dict[str, Any]:
     """Return the records of networks with activations, by name."""
-    found = {name: record(f"costs-{name}") for name in NETWORKS}
-    known = {name: each for name, each in found.items() if each is not None}
+    known = {name: record(f"costs-{name}") for name in NETWORKS}
     for each in (each["found"] for each in known.values()):
         if each["lost"]:
-            each[OF_LOSS][CEILING] = round(float(spearmanr(each["divergence"], each["lost"])[0]), 3)
+            each[OF_LOSS][TEST_DIVERGENCE] = round(float(spearmanr(each["divergence"], each["lost"])[0]), 3)
     return known
 
 
@@ -81,20 +81,22 @@ def correlations(records: dict[str, Any], of: str) -> str:
 def several_at_once(records: dict[str, Any]) -> list[str]:
     """Return the section about several sites that are replaced at the same time."""
     shares = ("10 %", "25 %", "50 %")
-    runs = {name: each["found"] for name in records if (each := record(f"together-{name}")) is not None}
+    every = {name: each["found"] for name in records if (each := record(f"together-{name}")) is not None}
+    runs = {name: run for name, run in every.items() if "recalibrated" in next(iter(run["kl"].values()))}
     names = (*SHOWN, "random, median of 3")
     lost: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: list[Row] = []
-    for name, run in runs.items():
-        row: Row = {"network": name, "none": f"{100 * run['original']['accuracy']:.1f}"}
+    for name, run in every.items():
+        row: Row = {"network": name, "original": f"{100 * run['original']['accuracy']:.1f}"}
         for criterion in names:
             seeds = [criterion] if criterion in run else [f"random {seed}" for seed in range(3)]
             cells = []
             for share, count in zip(shares, run["kl"], strict=True):
                 for state in run["kl"][count]:
                     value = statistics.median(run[seed][count][state]["accuracy"] for seed in seeds)
-                    of_state = lost.setdefault((share, state), {each: [] for each in names})
-                    of_state[criterion].append(run["original"]["accuracy"] - value)
+                    if name in runs:
+                        of_state = lost.setdefault((share, state), {each: [] for each in names})
+                        of_state[criterion].append(run["original"]["accuracy"] - value)
                 cells.append(f"{100 * value:.1f}")
             row[criterion] = " / ".join(cells)
         rows.append(row)
@@ -108,11 +110,10 @@ def several_at_once(records: dict[str, Any]) -> list[str]:
     ]
     return [
         "## Several at once\n",
-        f"Points of accuracy that are lost on test images, medians over {len(runs)} networks, with 10, 25 "
-        "and 50 % of the sites replaced at once in the order of a criterion. There is no training. "
-        "`fitted again` is what `linearize` does: lines are fitted again and BatchNorm is recalibrated, "
-        "where that brings the outputs closer to the original ones; recalibration alone "
-        "is measured on networks with BatchNorm.\n",
+        f"Points of accuracy that are lost on test images, medians over the {len(runs)} networks with "
+        "BatchNorm, with 10, 25 and 50 % of the sites replaced at once in the order of a criterion. There is "
+        "no training. `fitted again` is what `linearize` does: lines are fitted again and BatchNorm is "
+        "recalibrated, where that brings the outputs closer to the original ones.\n",
         markdown_table(summary),
         "The accuracy in percent of each network, fitted again, with 10, 25 and 50 % replaced:\n",
         markdown_table(rows),
@@ -125,21 +126,17 @@ def greedy_choice(records: dict[str, Any]) -> list[str]:
     for name in records:
         if (each := record(f"greedy-{name}")) is None:
             continue
-        for criterion, run in each["found"].items():
-            if isinstance(run, dict):
-                first, *others = ((count, 100 * s["accuracy"]) for count, s in run["scores"].items())
-                cells = {
-                    label: f"{accuracy:.1f} ({count} sites)"
-                    for label, (count, accuracy) in zip(("10 %", "25 %", "50 %"), others, strict=True)
-                }
-                row: Row = {"network": name, "criterion": criterion, "original": f"{first[1]:.1f}"}
-                rows.append({**row, **cells, "seconds": run["seconds"], **sizes_of(each)})
+        run = each["found"][GREEDY]
+        first, *others = ((count, 100 * s["accuracy"]) for count, s in run["scores"].items())
+        cells = {
+            label: f"{accuracy:.1f} ({count} sites)"
+            for label, (count, accuracy) in zip(("10 %", "25 %", "50 %"), others, strict=True)
+        }
+        rows.append({"network": name, "original": f"{first[1]:.1f}", **cells, **sizes_of(each)})
     return [
         "## Measured again after each step\n",
-        "Accuracy in percent on test images with about 10, 25 and 50 % of the sites replaced; the criterion "
-        "sees training images only. `greedy-quick-kl`, which measures on few inputs, is not in the library: "
-        "with half of the sites replaced it is never better. Seconds are of different machines, on a GPU "
-        "beside other programs.\n",
+        f"Accuracy in percent on test images with about 10, 25 and 50 % of the sites replaced by `{GREEDY}`; "
+        "the criterion sees training images only.\n",
         markdown_table(rows),
     ]
 
@@ -164,8 +161,6 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
                 values = sorted(found.values())
                 row[criterion] = f"{values[0]:.2f} to {values[-1]:.2f}"
             rows.append(row)
-    if not rows:
-        return []
     return [
         "## Other calibration images and seeds\n",
         "The same rank correlations with other training images for the lines and the criteria, another seed "
@@ -178,17 +173,15 @@ def calibration_sets(records: dict[str, Any]) -> list[str]:
 def missing(records: dict[str, Any]) -> list[str]:
     """List what was planned and has no record."""
     images = [name for name in records if name not in EMBEDDINGS]
-    recovered = {path.stem.split("-")[1] for path in RECORDS.glob("recovery-*.json")}
     names = {
-        "any criterion": [name for name in NETWORKS if name not in records],
-        "`quick-kl`": [name for name in records if name not in correlations_of("quick-kl", records)],
         "several sites at once": [n for n in images if record(f"together-{n}") is None],
         "the choice after each step": [n for n in images if record(f"greedy-{n}") is None],
         "other calibration images and seeds": [n for n in records if record(f"costs-{n}-set1") is None],
-        "recovery": [name for name in CIFAR if name not in recovered],
+        "recovery after 5 and 20 epochs": [name for name in CIFAR if name not in after_training()],
     }
     lines = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
     lines += [
+        "recovery with other seeds, and with 10 and 25 % of the sites; SNIP with several sites at once",
         "other seeds and calibration sets for SmolLM2, and the replacement of whole blocks",
         "AlexNet and VGG-16 of ImageNet: weights without a classifier",
     ]
@@ -219,12 +212,12 @@ def draw(records: dict[str, Any]) -> Figure:
     figure = column_figure(2, 2.8)
     axes = figure.subplots()
     order = medians(records, OF_DIVERGENCE)
-    for label, names, colour, shift in (("CIFAR-10", CIFAR, BLUE, -0.1), ("ImageNet", IMAGENET, ORANGE, 0.1)):
+    for label, colour, shift in (("CIFAR-10", BLUE, -0.1), ("ImageNet and text", ORANGE, 0.1)):
         points = [
             (x + shift, value)
             for x, criterion in enumerate(order)
             for name, value in correlations_of(criterion, records).items()
-            if name in names
+            if (name in CIFAR) == (label == "CIFAR-10")
         ]
         axes.plot(*zip(*points, strict=True), "o", color=colour, label=label, markersize=4, alpha=0.7)
     axes.hlines(list(order.values()), *zip(*((x - 0.3, x + 0.3) for x in range(len(order))), strict=True),
@@ -241,6 +234,10 @@ def page() -> str:
     records = measured()
     by_divergence = medians(records, OF_DIVERGENCE)
     quick, fisher, affinity = (correlations_of(name, records) for name in ("quick-kl", "fisher", "affinity"))
+    ranges = {}
+    for name in ("kl", "quick-kl", "taylor", "fisher"):
+        values = correlations_of(name, records).values()
+        ranges[name] = f"{by_divergence[name]:.2f}, from {min(values):.2f} to {max(values):.2f}"
     worst, best = (choose(affinity, key=lambda name: affinity[name]) for choose in (min, max))
     embeddings = " and ".join(name for name in records if name in EMBEDDINGS)
     below = {
@@ -257,11 +254,10 @@ def page() -> str:
         f"where the most linear activations cost most) to {affinity[best]:.2f} ({best}); that of plain R² is "
         f"{by_divergence['r2 of the lines']:.2f}. A score of one site knows how linear the activation is, "
         "not how much the outputs depend on it.\n",
-        f"What does: the divergence measured on training images ({by_divergence['kl']:.2f}, a pass for each "
-        "site); `quick-kl`, the same on the few inputs that the network is least certain of "
-        f"({by_divergence['quick-kl']:.2f}, from {min(quick.values()):.2f} to {max(quick.values()):.2f}); "
-        "and `fisher`, an estimate by one forward and one backward pass "
-        f"({by_divergence['fisher']:.2f}, from {min(fisher.values()):.2f} to {max(fisher.values()):.2f}).\n",
+        "Better guides are the divergence measured on training images "
+        f"(`kl`, {ranges['kl']}), a pass for each site; the same on the few inputs that the network is least "
+        f"certain of (`quick-kl`, {ranges['quick-kl']}); and, by one forward and one backward pass, `taylor` "
+        f"({ranges['taylor']}) and `fisher` ({ranges['fisher']}), which is in this benchmark only.\n",
         "If the network is trained for 20 epochs after the replacement, the choice by affinity "
         f"[is as good](#recovered) on {len(as_good_by_affinity())} of {len(after_training())} networks.\n",
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
@@ -270,7 +266,7 @@ def page() -> str:
         f"[{len(list(RECORDS.glob('*.json')))} records](../benchmarks/records/linearize), each with its "
         "command, commit, date and machine. The commands are those of `benchmarks.linearize` and "
         "`benchmarks.recovery`, for example "
-        f"`{records['resnet32']['command']}`.\n",
+        f"`{records['vit_b_32']['command']}`.\n",
         "![Rank correlation of each criterion with the measured divergence: a point for each network]"
         "(images/linearize.svg)\n",
         *goals(records),
@@ -278,7 +274,7 @@ def page() -> str:
         "Rank correlation over the sites of each network with the KL divergence of the outputs on test "
         "images. `kl` needs a forward pass for each site; `fisher`, `taylor` and SNIP one forward and one "
         "backward pass; the others one forward pass. `quick-kl` runs as many inputs as a forward and a "
-        f"backward pass, in many small passes. {_duration(records)} `fisher` is in this benchmark only. "
+        f"backward pass, in many small passes. {_duration(records)} "
         "Criteria by which linear sites come first are negated, so that a positive correlation "
         "always means a useful criterion. "
         f"Below {TARGET} are `quick-kl` on {below['quick-kl'] or 'none'}, and `fisher` on "
@@ -287,9 +283,9 @@ def page() -> str:
         f"{embeddings} give embeddings, which are compared by their squared error.\n",
         correlations(records, OF_DIVERGENCE),
         "With the accuracy that is lost instead of the divergence. That is coarse: at "
-        f"{few} of {len(deepest['sites'])} sites of the deepest network, the number of images that are "
-        f"right changes by at most one. `{CEILING}`, which no criterion can know, is how well the measured "
-        "divergence itself agrees with the accuracy that is lost on the same images.\n",
+        f"{few} of {len(deepest['sites'])} sites of the deepest network, the number of correctly "
+        f"classified images changes by at most one. `{TEST_DIVERGENCE}`, which no criterion can know, is how "
+        "well the measured divergence itself agrees with the accuracy that is lost on the same images.\n",
         correlations(records, OF_LOSS),
         *several_at_once(records),
         *greedy_choice(records),

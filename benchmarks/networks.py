@@ -27,7 +27,8 @@ from papers.networks.trainer import enlarged
 DEVELOPMENT_IMAGES = 1000
 """Test images of CIFAR-10 that `linearize` was developed with; no benchmark uses them."""
 
-ENLARGED = "images enlarged to 128 pixels"
+ENLARGED = ("densenet121", "vit_b_32")
+"""Networks that `python -m papers.networks train` trains on images enlarged to 128 pixels."""
 
 BLOCKS = 32
 """Blocks of text in a pass."""
@@ -67,7 +68,7 @@ def _enlarged(name: str) -> Network:
         file=f"{name}.pt",
         source=f"python -m papers.networks train {name}",
         accuracy=None,
-        notes=(ENLARGED,),
+        notes=("images enlarged to 128 pixels",),
     )
 
 
@@ -84,7 +85,7 @@ CIFAR: dict[str, Network] = {
         accuracy=None,
         notes=(),
     ),
-    **{name: _enlarged(name) for name in ("densenet121", "vit_b_32")},
+    **{name: _enlarged(name) for name in ENLARGED},
 }
 IMAGENET = {name: each for name, each in imagenet.NETWORKS.items() if name not in ("alexnet", "vgg16")}
 NAMES = (*CIFAR, *IMAGENET, *LANGUAGE_MODELS)
@@ -119,7 +120,7 @@ def cifar(
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (crop.mean, crop.std))
     found = cifar10(Path(options.data), split)
     x = (found.pixels[start : start + count] / 255 - mean) / std
-    if ENLARGED in CIFAR[name].notes:
+    if name in ENLARGED:
         x = enlarged(x)
     y = found.labels[start : start + count]
     sides = (side.to(options.device).split(500) for side in (x, y))

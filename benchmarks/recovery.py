@@ -66,7 +66,7 @@ def accuracy(network: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> fl
     return round(float(right.float().mean()), 5)
 
 
-def train_back(
+def train_student(
     network: nn.Module,
     teacher: nn.Module,
     images: Sequence[tuple[Tensor, Tensor]],
@@ -112,11 +112,9 @@ def main() -> None:
     network: Any = model
     sites: list[str] = []
     elements: list[int] = []
-    between: dict[str, float] = {}
     for number, step in enumerate(steps):
         if number:
-            train_back(network, model, train, options, options.between)
-            between[step["budget"]] = accuracy(network, test)
+            train_student(network, model, train, options, options.between)
         network = linearize(network, few, samples=options.calibration, **step, progress=True).eval()
         sites += network.linearized.replaced
         elements += network.linearized.curve["elements"].to_list()[number > 0 :]
@@ -126,7 +124,6 @@ def main() -> None:
         "budget": options.budget[-1] if options.budget else None,
         "earlier budgets": options.budget[:-1],
         "epochs between": options.between,
-        "before each later budget": between,
         "sites": sites,
         "elements": elements,
         "calibration": options.calibration,
@@ -144,7 +141,7 @@ def main() -> None:
     for epochs in options.epochs:
         student = copy.deepcopy(network)
         started = time.perf_counter()
-        train_back(student, model, train, options, epochs)
+        train_student(student, model, train, options, epochs)
         found["seconds"][epochs] = round(time.perf_counter() - started)
         found["recovered"][epochs] = accuracy(student, test)
         print(name, options.criterion, found["budget"] or options.count, found["recovered"], flush=True)

@@ -206,6 +206,53 @@ class Squares(nn.Module):
         return x * x.abs()
 
 
+def test_an_activation_inside_another_one_is_not_moved() -> None:
+    network = Swishes()
+    x = torch.randn(60, 6)
+    once = linearize(network, x, sites="/sigmoid#2")
+    with pytest.raises(InputError, match="/sigmoid#2, which was replaced before, is inside one of these"):
+        linearize(once, x, activations=[swish], sites="/swish")
+
+
+def swish(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+class Swishes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 6), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(swish(torch.sigmoid(self.first(x))))
+
+
+def test_a_network_with_a_linearized_part_is_refused() -> None:
+    part = linearize(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.ReLU()), torch.randn(50, 4), budget=1)
+    with pytest.raises(InputError, match="model: its part 0 was linearized before"):
+        linearize(nn.Sequential(part, nn.Tanh()), torch.randn(50, 4))
+
+
+def test_layers_with_attention_are_replaced_one_after_the_other() -> None:
+    torch.manual_seed(0)
+    layers = [nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)]
+    network = nn.Sequential(*layers, nn.Linear(8, 3)).eval()
+    x = torch.randn(40, 5, 8)
+    once = linearize(network, x, budget=1, replacement="identity")
+    assert len(fathometer.measure(once, x, samples=40).sites) == 1
+    twice = linearize(once, x, replacement="identity")
+    assert torch.equal(twice(x), linearize(network, x, replacement="identity")(x))
+    assert torch._C._is_torch_function_enabled()  # nothing hides functions from later measurements
+
+
+def test_a_teacher_with_other_outputs_is_refused() -> None:
+    network, x, _ = made()
+    with pytest.raises(
+        InputError, match=r"teacher: expected the network that was linearized, with outputs \[64, 4\], got"
+    ):
+        fathometer.recover(linearize(network, x), nn.Sequential(nn.Flatten(), nn.Linear(108, 7)), [x])
+
+
 def test_names_of_calls_stand_for_these_alone_even_if_some_are_replaced() -> None:
     network, x, _ = made()
     once = linearize(network, x, sites="act")

@@ -181,7 +181,8 @@ class Observer(TorchFunctionMode):
         state.frames.append(frame)
         if kwargs.get("encoder_hidden_states") is not None and not kwargs.keys().isdisjoint(_TEXTS):
             frame.outside, state.info = state.info, replace(state.info, mask=state.info.decoder_mask)
-        if isinstance(module, nn.MultiheadAttention):
+        # of two observers, the first to enter is the first to exit: only one may hide torch functions
+        if isinstance(module, nn.MultiheadAttention) and torch._C._is_torch_function_enabled():
             frame.guard = torch._C.DisableTorchFunction()
             frame.guard.__enter__()
         if state.parts is not None:

@@ -22,7 +22,7 @@ from fathometer.measuring.scores import Scorer
 from fathometer.results.sounding import column_of
 
 Criterion: TypeAlias = Literal["greedy-kl", "kl", "quick-kl", "taylor", "random", "depth"]
-"""How sites are chosen. Beside these, the name of a gauge, or a function of a `Site` that returns its cost.
+"""How sites are chosen. Besides these, the name of a gauge, or a function of a `Site` that returns its cost.
 
 `kl` measures every site in a pass of its own; `quick-kl` does so on few inputs, those that the original
 network is least certain of; `greedy-kl` measures again after each step. `taylor` is

@@ -76,7 +76,8 @@ def linearize(
             are compared with those that it gives now.
         data: what lines are fitted on, and costs are measured on, as for `fathometer.measure`. Use training
             data, and keep the test data for the end.
-        sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out.
+        sites: which calls may be replaced, as for `fathometer.measure`: all activations if left out. If all
+            are names of calls, they stand for these alone: `act` is not `act#2`.
             `module:*.mlp` stands for whole modules, with `replacement="affine"`.
         budget: a number of sites (`12`, `"25%"`), of activation elements for each input that may stay
             (`"50k elements"`; sites are then ranked by the change of the outputs divided by their elements),
@@ -201,7 +202,7 @@ def site_costs(
 ) -> pd.DataFrame:
     """Return what it costs to replace each site alone: a row for each of them, a column for each criterion.
 
-    `criteria` are names, also in one text with commas between them. Beside the criteria, which `linearize`
+    `criteria` are names, also in one text with commas between them. Besides the criteria, which `linearize`
     explains with the other arguments, there are `operator`, `width`, `elements` (for each input) and `r2`,
     the share of the variance that the map explains.
     """

@@ -33,8 +33,8 @@ def forward(network: nn.Module, value: Any, device: torch.device) -> Any:
 def rows_of(output: Any, value: Any) -> tuple[Tensor, bool]:
     """Return the outputs as rows `[n, outputs]`, and whether they are logits.
 
-    Logits are what is called so, or a matrix, unless the labels are fractions; of probabilities, their
-    logarithms. Of tokens, those count that the attention mask admits.
+    Logits are what is called so, or a matrix, unless the labels are floating-point numbers; of probabilities,
+    their logarithms. Of tokens, those count that the attention mask admits.
     """
     named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
     tensor = named if isinstance(named, Tensor) else next(tensors_in(output), None)

@@ -106,6 +106,12 @@ def recover(
                     with torch.no_grad():
                         wanted, are_logits = rows_of(forward(teacher, value, where), value)
                     found, _ = rows_of(forward(model, value, where), value)
+                    if found.shape != wanted.shape:
+                        raise InputError(
+                            f"expected the network that was linearized, with outputs {[*found.shape]}, got "
+                            f"one with outputs {[*wanted.shape]}",
+                            parameter="teacher",
+                        )
                     labels = labels_of(value)
                     targets = scorer.targets(found, labels) if are_logits else None
                     _check_targets(targets, labels, found.shape[-1])

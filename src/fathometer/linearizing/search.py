@@ -148,6 +148,12 @@ def find_slots(
     listed = [sites] if isinstance(sites, str | type) or callable(sites) else sites
     wanted = None if listed is None else _without_parts(network, run, list(listed))
     choice, earlier = choose_sites(network, wanted, activations), replacer_of(network)
+    parts = (path for path, module in network.named_modules() if path and replacer_of(module) is not None)
+    if part := next(parts, None):
+        raise InputError(
+            f"its part {part} was linearized before; give that part alone, or the original network",
+            parameter="model",
+        )
     replaced = [] if earlier is None else earlier.slots
     if earlier is not None:
         choice = earlier.merged(choice)
@@ -163,6 +169,13 @@ def find_slots(
     choice.check_patterns(search.record.called)
     for slot in search.found.values():
         slot.is_only = slot.site.is_module and search.count_calls(slot.site) == 1
+    called = {site.name for site in search.record.called}
+    calls = [slot.site for slot in replaced if slot.site.kind != "module"]
+    if hidden := next((site for site in calls if site.name not in called), None):
+        raise InputError(
+            f"{hidden}, which was replaced before, is inside one of these activations; leave that one out",
+            parameter="activations",
+        )
     every = sorted(search.found.values(), key=lambda slot: slot.site.order)
     found = {slot.site.name: slot for slot in every if MAPS not in slot.site.module.split(".")}
     if wanted and found.keys() >= set(map(str, wanted)):  # names of calls, not of modules

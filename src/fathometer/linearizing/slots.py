@@ -290,7 +290,8 @@ class Replacer(Observer):
 def replacer_of(network: nn.Module) -> Replacer | None:
     """Return what runs the slots of a linearized network."""
     owners = (getattr(hook, "__self__", None) for hook in network._forward_pre_hooks.values())
-    return next((owner for owner in owners if isinstance(owner, Replacer)), None)
+    found = (owner for owner in owners if isinstance(owner, Replacer))
+    return next((owner for owner in found if owner._model is network), None)  # others are of a larger one
 
 
 @contextmanager

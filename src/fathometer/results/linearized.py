@@ -91,7 +91,7 @@ class Linearized:
 
 
 class _File(msgspec.Struct):
-    """What a file holds beside its schema and version."""
+    """What a file holds besides its schema and version."""
 
     sites: tuple[Site, ...]
     curve: list[dict[str, str | float | int | None]]
