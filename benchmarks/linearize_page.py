@@ -263,7 +263,7 @@ def page() -> str:
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
         "the original network. Written by `python -m benchmarks.linearize_page` from "
-        f"[{len(list(RECORDS.glob('*.json')))} records](../benchmarks/records/linearize), each with its "
+        f"{len(list(RECORDS.glob('*.json')))} records in `benchmarks/records/linearize`, each with its "
         "command, commit, date and machine. The commands are those of `benchmarks.linearize` and "
         "`benchmarks.recovery`, for example "
         f"`{records['vit_b_32']['command']}`.\n",
