@@ -159,17 +159,17 @@ def _training(run: Any) -> Row:
     }
 
 
-def recovery_runs() -> list[Any]:
-    """Return the trainings of networks in which a number of sites was replaced."""
+def recovery_runs(*, budget: bool) -> list[Any]:
+    """Return the trainings after a number of sites was replaced, or all that a budget of elements allows."""
     files = sorted((FOLDER / "linearize").glob("recovery-*.json"))
     runs = [json.loads(file.read_text("utf-8"))["found"] for file in files]
-    return [run for run in runs if run["budget"] is None]
+    return [run for run in runs if (run["budget"] is not None) == budget]
 
 
 def after_training() -> dict[str, dict[str, float]]:
     """Return the accuracy after the longest training, by network and by what chose the sites."""
     found: dict[str, dict[str, float]] = {}
-    for run in recovery_runs():
+    for run in recovery_runs(budget=False):
         found.setdefault(run["network"], {})[run["criterion"]] = list(run["recovered"].values())[-1]
     return found
 
@@ -182,7 +182,8 @@ def as_good_by_affinity() -> list[str]:
 def recovery() -> list[str]:
     """Return the section about training after sites were replaced."""
     rows: list[Row] = []
-    for run in recovery_runs():
+    others = [run for run in recovery_runs(budget=True) if run["network"] != "cifar_resnet18"]
+    for run in (*recovery_runs(budget=False), *others):
         replaced = int(run["elements"][0] - run["elements"][-1])
         facts: Row = {"network": run["network"], "chosen by": run["criterion"]}
         facts["elements replaced"] = replaced
@@ -207,8 +208,7 @@ def recovery() -> list[str]:
 
 def budgets() -> list[str]:
     """Return the section about budgets of elements."""
-    files = sorted((FOLDER / "linearize").glob("recovery-cifar_resnet18-*.json"))
-    runs = [json.loads(file.read_text("utf-8"))["found"] for file in files]
+    runs = [run for run in recovery_runs(budget=True) if run["network"] == "cifar_resnet18"]
     tables: dict[bool, list[Row]] = {True: [], False: []}
     between = max(run.get("epochs between", 0) for run in runs)
     for run in sorted(runs, key=lambda run: run["elements"][-1], reverse=True):
