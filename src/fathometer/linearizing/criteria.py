@@ -118,9 +118,9 @@ def gauge_costs(
     name, sign = gauge.removeprefix("-"), 1.0 if smallest_first(gauge) else -1.0
     known = next((each.name for each in GAUGES.values() if name in (each.name, *each.ranges)), name)
     replacer = replacer_of(trial.network)
-    replaced = [] if replacer is None else [slot for slot in replacer.slots if slot not in replacer.left]
-    # replaced calls are made, too, so that `measure` counts them
-    with listening((slot for slot in replaced if slot.site.kind != "module"), lambda *_: None):
+    slots = [] if replacer is None else replacer.slots
+    replaced = [slot for slot in slots if slot.replacement is not None and slot.site.kind != "module"]
+    with listening(replaced, lambda *_: None):  # these calls are made, too, so that `measure` counts them
         sounding = measure(
             trial.network,
             trial.batches,

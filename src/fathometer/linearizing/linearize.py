@@ -287,10 +287,8 @@ def _finish(network: nn.Module, replacer: Replacer, chosen: Sequence[Slot]) -> N
         assert slot.replacement is not None
         path, key = slot.site.module, f"{slot.site.operator}_{slot.site.call}"
         if path not in emptied and _runs_its_children(paths[path]):
-            homes = (
-                path for path in paths if MAPS not in path.split(".") and not _runs_its_children(paths[path])
-            )
-            path = next(homes)
+            homes = {path: module for path, module in paths.items() if MAPS not in path.split(".")}
+            path = next(path for path, module in homes.items() if not _runs_its_children(module))
             key = re.sub(r"\W+", "_", slot.site.name)
         maps = paths[path]._modules.setdefault(MAPS, nn.ModuleDict())
         assert isinstance(maps, nn.ModuleDict)
