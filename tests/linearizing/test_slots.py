@@ -123,6 +123,27 @@ def test_a_replaced_network_is_the_network_written_by_hand(name: str) -> None:
     torch.testing.assert_close(found, [expected])
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # torch.export copies itself by old names
+@pytest.mark.parametrize("name", [name for name in NAMES if len(ZOO[name].sites) > 1])
+def test_slots_of_a_second_round_are_those_that_are_left(name: str) -> None:
+    made, network, replacer = prepared(name)
+    state = copy.deepcopy(network.state_dict())
+    for slot in replacer.slots:
+        slot.replacement = Half()
+    expected = outputs(made, network)
+    for slot in replacer.slots[1::2]:
+        slot.replacement = None
+    replacer.keep_replaced()
+    network.load_state_dict(state)
+    with torch.no_grad():
+        second = find_slots(network, lambda: made.run(network, *ZOO[name].make().given))
+    network.load_state_dict(state)
+    assert [slot.site.name for slot in second.left] == ZOO[name].sites[1::2]
+    for slot in second.left:
+        slot.replacement = Half()
+    torch.testing.assert_close(outputs(made, network), expected, rtol=0, atol=0, equal_nan=True)
+
+
 def test_composite_activations_and_functions_of_the_user_are_replaced_as_wholes() -> None:
     network: Any = Net(
         lambda net, x: tanh_and_relu(net.act(net.linear(x)), slope=0.1),
