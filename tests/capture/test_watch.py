@@ -177,6 +177,14 @@ def test_a_pass_that_fails_leaves_what_was_kept_and_the_dtype(error: type[BaseEx
     assert record.samples == 7
 
 
+def test_overlapping_watches_of_attention_leave_functions_visible() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    with watch(layer) as first, watch(layer) as second:
+        layer(torch.randn(4, 5, 8))
+    assert torch._C._is_torch_function_enabled()
+    assert [site.name for site in first.sites] == [site.name for site in second.sites] == ["/relu"]
+
+
 def test_overlapping_watches_leave_torch_as_it_was_and_see_the_same_functions() -> None:
     model, x = network("composite, unnamed")
     compiled = torch.compile(lambda x: torch.vmap(torch.sin)(x), backend="eager", fullgraph=True)
