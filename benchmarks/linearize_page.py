@@ -22,6 +22,7 @@ from benchmarks.linearize_outcomes import (
     budgets,
     correlations_of,
     folding,
+    gain_with_equal_elements,
     goals,
     language,
     record,
@@ -258,8 +259,10 @@ def page() -> str:
         f"(`kl`, {ranges['kl']}), a pass for each site; the same on the few inputs that the network is least "
         f"certain of (`quick-kl`, {ranges['quick-kl']}); and, by one forward and one backward pass, `taylor` "
         f"({ranges['taylor']}) and `fisher` ({ranges['fisher']}), which is in this benchmark only.\n",
-        "If the network is trained for 20 epochs after the replacement, the choice by affinity "
-        f"[is as good](#recovered) on {len(as_good_by_affinity())} of {len(after_training())} networks.\n",
+        "If the network is trained for 20 epochs after the replacement, the choice by affinity is as good on "
+        f"{len(as_good_by_affinity())} of {len(after_training())} networks when equally many sites are "
+        f"replaced, but {gain_with_equal_elements():.1f} points worse than `greedy-kl` when equally many "
+        "elements are ([ResNet-20, five epochs](#recovered)).\n",
         "Each activation call in turn was replaced by the least-squares line of each channel, fitted on "
         "training images ([how](how-to/linearize.md)), and the outputs on test images compared with those of "
         "the original network. Written by `python -m benchmarks.linearize_page` from "
