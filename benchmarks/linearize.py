@@ -16,8 +16,9 @@ on ResNet-20 and ResNet-56. They are not used here.
 Targets, stated before the first run on test images (those of trained networks are in `benchmarks.recovery`):
 
 1. `fisher` (one forward and one backward pass) has a median rank correlation of at least 0.90 with the
-   measured divergence over the networks. The same for `quick-kl`, which runs about as many inputs: stated
-   before its first run on test images, as was that its lowest value is above that of `fisher`.
+   measured divergence over the networks. The same for `quick-kl`, which takes as long: stated before its
+   first run on test images, as was that its lowest value is above that of `fisher`. (On a GPU it takes
+   longer, as was found later.)
 2. ResNet-56 without training: at least 85 % with 27 of 55 ReLUs replaced, chosen by `greedy-kl`.
 3. SmolLM2-135M: the divergence that the linear replacement of each MLP causes is predicted with a rank
    correlation of at least 0.9; with 3, 6 and 9 of 30 replaced, the perplexity on three texts is lower than

@@ -73,9 +73,10 @@ def goals(records: dict[str, Any]) -> list[str]:
                 itself = correlations_of(TEST_DIVERGENCE, records, of)
                 known = statistics.median(itself[name] for name in others)
                 why += f"; the {TEST_DIVERGENCE} itself reaches {known:.3f}"
-            if criterion == "quick-kl":
-                why += "; on a GPU it takes longer than a forward and a backward pass"
-            add(target, f"{median:.3f}", met(median >= TARGET), why)
+            verdict = met(median >= TARGET)
+            if criterion == "quick-kl" and verdict == "met":
+                verdict += ", but on a GPU not in that time"
+            add(target, f"{median:.3f}", verdict, why)
     quick, fisher = (correlations_of(name, records) for name in ("quick-kl", "fisher"))
     low, other = min(quick.values()), min(fisher[name] for name in quick if name in fisher)
     target = "`quick-kl`: the lowest rank correlation with the divergence above that of `fisher`"
@@ -113,8 +114,9 @@ def goals(records: dict[str, Any]) -> list[str]:
         "## Targets\n",
         "Written in the source of `benchmarks.linearize` and `benchmarks.recovery` before the first run of "
         "each part; that of lost accuracy was added afterwards, that of `quick-kl` after `fisher` had failed "
-        "on VGG-16. For lost accuracy, the medians of `quick-kl` and `fisher` were 0.921 and 0.913 (commit "
-        "d3e3137) before the DenseNet, the ViT, ResNet-50, Inception and the EfficientNets were measured.\n",
+        "on VGG-16. Both were to take as long as one forward and one backward pass. For lost accuracy, the "
+        "medians of `quick-kl` and `fisher` were 0.921 and 0.913 (commit d3e3137) before the DenseNet, the "
+        "ViT, ResNet-50, Inception and the EfficientNets were measured.\n",
         markdown_table(rows),
     ]
 
@@ -215,9 +217,11 @@ def recovery() -> list[str]:
         "training images, under bfloat16 autocast. The accuracy is measured on the 9000 test images that "
         "`linearize` was not developed with. Six earlier trainings of ResNet-56 were scored on them: one "
         "failed in bfloat16 (15.79%, commit e21e9ea; `recover` prevents that now), the others, of 1 to 20 "
-        "epochs, reached 91.79% to 93.11%. Nothing was chosen by them but the precision.\n",
+        "epochs, reached 91.79% to 93.11%, and the network without training, with an older order of sites, "
+        "85.13% and 85.31%. Nothing was chosen by them but the precision.\n",
         markdown_table(tables[0]),
-        "With a budget of elements, whose sites are put back as far as it allows:\n",
+        "With a budget of elements, run after the table above had been seen, because the numbers of elements "
+        "in it are unequal:\n",
         markdown_table(tables[1]),
     ]
 

@@ -202,8 +202,8 @@ def _duration(records: dict[str, Any]) -> str:
         for where, values in ratios.items()
     ]
     return (
-        f"Its time was that of `fisher` times {' and '.join(parts)}: it uses at least 16 inputs for each "
-        "site, and on a GPU a pass of few inputs takes as long as one of many."
+        f"Its time was that of `fisher` times {' and '.join(parts)}, which other programs shared; it uses "
+        "at least 16 inputs for each site."
     )
 
 
@@ -242,7 +242,7 @@ def page() -> str:
     worst, best = (choose(affinity, key=lambda name: affinity[name]) for choose in (min, max))
     embeddings = " and ".join(name for name in records if name in EMBEDDINGS)
     below = {
-        criterion: ", ".join(f"{name} ({value:.2f})" for name, value in found.items() if value < TARGET)
+        criterion: ", ".join(f"{name} ({value:.3f})" for name, value in found.items() if value < TARGET)
         for criterion, found in (("quick-kl", quick), ("fisher", fisher))
     }
     deepest = max(records.values(), key=lambda each: len(each["found"]["sites"]))["found"]

@@ -225,8 +225,8 @@ class Choice:
     def _trial_for(self, criterion: CriterionLike) -> Trial:
         """Return what a criterion is measured on.
 
-        For `quick-kl`, all sites together take as long as a forward and a backward pass over the data, which
-        is about three forward passes.
+        For `quick-kl`, all sites together see as many inputs as three forward passes over the data: about
+        what a forward and a backward pass compute.
         """
         if criterion != "quick-kl":
             return self._trial
